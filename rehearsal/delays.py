@@ -1,0 +1,137 @@
+"""What the simulated world assumes: lengths of time and prices, read from `constants.toml`, and the scenarios."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+CONSTANTS = Path(__file__).with_name("constants.toml")
+SCENARIOS = Path(__file__).with_name("scenarios")
+
+Confidence = Literal["A", "B", "C", "assumed"]
+"""A: primary document or a measurement; B: third party with its method; C: one third-party note; assumed: nobody says."""
+
+
+class UnknownDelay(KeyError):
+    """No delay of that name is in the constants."""
+
+
+class UnknownPrice(KeyError):
+    """No price of that name is in the constants."""
+
+
+class UnknownScenario(LookupError):
+    """No scenario of that name exists; the message lists those that do."""
+
+
+class Delay(BaseModel):
+    """How long something takes, in whole seconds: a draw lies between `low_s` and `high_s`, both included."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    low_s: int = Field(ge=0)
+    high_s: int
+    source: str
+    date: str
+    confidence: Confidence
+
+    @model_validator(mode="after")
+    def _low_comes_first(self) -> Delay:
+        if self.high_s < self.low_s:
+            raise ValueError(f"high_s {self.high_s} is below low_s {self.low_s}")
+        return self
+
+
+class Price(BaseModel):
+    """A list price in US dollars; `unit` says for what."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    usd: Decimal = Field(ge=0)
+    unit: str
+    source: str
+    date: str
+    confidence: Confidence
+
+
+@dataclass(frozen=True, kw_only=True)
+class Delays:
+    """All delays by name."""
+
+    by_name: Mapping[str, Delay]
+
+    def delay(self, name: str) -> Delay:
+        """Raises UnknownDelay."""
+        if name not in self.by_name:
+            raise UnknownDelay(name)
+        return self.by_name[name]
+
+    def scaled(self, name: str, factor: Decimal) -> Delays:
+        """The same delays with one of them longer or shorter by `factor`, rounded to seconds."""
+        old = self.delay(name)
+        new = old.model_copy(update={"low_s": round(old.low_s * factor), "high_s": round(old.high_s * factor)})
+        return replace(self, by_name={**self.by_name, name: new})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prices:
+    """All prices by name."""
+
+    by_name: Mapping[str, Price]
+
+    def usd(self, name: str) -> Decimal:
+        """Raises UnknownPrice."""
+        if name not in self.by_name:
+            raise UnknownPrice(name)
+        return self.by_name[name].usd
+
+    def scaled(self, name: str, factor: Decimal) -> Prices:
+        """The same prices with one of them multiplied by `factor`."""
+        new = self.by_name[name].model_copy(update={"usd": self.usd(name) * factor})
+        return replace(self, by_name={**self.by_name, name: new})
+
+
+class Scenario(BaseModel):
+    """Which delays a session meets on its node: for each step of the start, the name of the delay that applies.
+
+    `weights` and `caches` say the same in the words in which a session is planned.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    sentence: str
+    weights: Literal["staged", "hub"]
+    caches: Literal["warm", "cold"]
+    device_plugin: str
+    image: str
+    weights_load: str
+    engine: str
+
+
+class _ConstantsFile(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    delays: dict[str, Delay]
+    prices: dict[str, Price]
+
+
+def load_constants(path: Path = CONSTANTS) -> tuple[Delays, Prices]:
+    """Delays and prices of a constants file. Raises OSError, tomllib.TOMLDecodeError and pydantic's ValidationError."""
+    # Prices are written as text in the file: a TOML float would not keep its decimals.
+    content = _ConstantsFile.model_validate(tomllib.loads(path.read_text(encoding="utf-8"), parse_float=Decimal))
+    return Delays(by_name=content.delays), Prices(by_name=content.prices)
+
+
+def load_scenario(name: str) -> Scenario:
+    """The scenario `name` (a file in `scenarios/`). Raises UnknownScenario."""
+    names = sorted(path.stem for path in SCENARIOS.glob("*.toml"))
+    if name not in names:
+        raise UnknownScenario(f"there is no scenario {name!r}; there are: {', '.join(names)}")
+    return Scenario.model_validate(tomllib.loads((SCENARIOS / f"{name}.toml").read_text(encoding="utf-8")))
