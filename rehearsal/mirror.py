@@ -1,0 +1,41 @@
+"""A checkout seen from inside a world: the same files, except that stack files are copies.
+
+`pulumi stack init` and `pulumi up` write an encryption salt into `Pulumi.<stack>.yaml`. In a world they write it into a
+copy, so a rehearsal never changes the user's checkout, also when it is killed half way.
+"""
+
+import shutil
+from pathlib import Path
+
+import yaml
+
+# How a stack's secrets are encrypted belongs to the real stack; the world has a passphrase of its own.
+_ENCRYPTION_KEYS = ("encryptionsalt", "encryptedkey", "secretsprovider")
+
+
+def mirror(checkout: Path, into: Path) -> Path:
+    """Lay out `checkout` at `into`: links to its entries, copies of its stack files without their encryption.
+
+    Raises:
+        OSError: the disk is full or `into` exists.
+    """
+    into.mkdir(mode=0o700)
+    for entry in checkout.iterdir():
+        if entry.match("Pulumi.*.yaml"):
+            _copy_stack_file(entry, into / entry.name)
+        elif entry.name == "Pulumi.yaml":
+            shutil.copy(entry, into / entry.name)
+        else:
+            (into / entry.name).symlink_to(entry.resolve())
+    return into
+
+
+def stack_names(project: Path) -> tuple[str, ...]:
+    """The stacks that the project has a file for, `dev` first."""
+    names = sorted(file.name.removeprefix("Pulumi.").removesuffix(".yaml") for file in project.glob("Pulumi.*.yaml"))
+    return tuple(sorted(names, key=lambda name: name != "dev"))
+
+
+def _copy_stack_file(file: Path, copy: Path) -> None:
+    settings = yaml.safe_load(file.read_text()) or {}
+    copy.write_text(yaml.safe_dump({key: value for key, value in settings.items() if key not in _ENCRYPTION_KEYS}))
