@@ -1,0 +1,90 @@
+"""The one place where botocore's exceptions become errors of this project."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    ConnectionError,
+    HTTPClientError,
+    NoCredentialsError,
+    NoRegionError,
+    PartialCredentialsError,
+    ProfileNotFound,
+    TokenRetrievalError,
+)
+
+from .errors import AwsSaysNo, AwsUnreachable, CredentialsMissing, RentBlockError
+
+NOTHING = "It costs nothing."
+
+# AWS's own codes for "these credentials do not work", over all services that a session calls.
+_CREDENTIAL_CODES = frozenset(
+    {
+        "AuthFailure",
+        "ExpiredToken",
+        "ExpiredTokenException",
+        "IncompleteSignature",
+        "InvalidClientTokenId",
+        "InvalidSignatureException",
+        "SignatureDoesNotMatch",
+        "UnrecognizedClientException",
+    }
+)
+
+
+@contextmanager
+def aws_errors(doing: str, *, costs: str = NOTHING) -> Iterator[None]:
+    """Translate what botocore raises inside the block. `doing` completes "AWS did not answer while …"."""
+    try:
+        yield
+    except (ClientError, BotoCoreError, HTTPClientError) as error:
+        raise translated(error, doing, costs) from error
+
+
+def error_code(error: ClientError) -> str:
+    """AWS's error code, for example `InvalidCapacityReservationId.NotFound`."""
+    return error.response.get("Error", {}).get("Code", "Unknown")
+
+
+def translated(error: Exception, doing: str, costs: str = NOTHING) -> RentBlockError:
+    """The error of this project that says what `error` means."""
+    if isinstance(error, ClientError):
+        return _answered(error, doing, costs)
+    if isinstance(error, NoCredentialsError | PartialCredentialsError | ProfileNotFound | TokenRetrievalError):
+        return CredentialsMissing(
+            f"No usable AWS credentials while {doing}: {error}.",
+            costs=costs,
+            remedy="Sign in (`aws sso login`) or set AWS_PROFILE, then check with `rentblock doctor`.",
+        )
+    if isinstance(error, ConnectionError | HTTPClientError):
+        return AwsUnreachable(
+            f"AWS did not answer while {doing}: {error}.",
+            costs=costs,
+            remedy="Check network, proxy and region, then run the same verb again.",
+        )
+    if isinstance(error, NoRegionError):
+        return CredentialsMissing(
+            f"No AWS region is set while {doing}.", costs=costs, remedy="Give --region or set AWS_REGION."
+        )
+    return AwsUnreachable(
+        f"The AWS client failed while {doing}: {error}.", costs=costs, remedy="Check with `rentblock doctor`."
+    )
+
+
+def _answered(error: ClientError, doing: str, costs: str) -> RentBlockError:
+    code = error_code(error)
+    text = error.response.get("Error", {}).get("Message", str(error))
+    if code in _CREDENTIAL_CODES:
+        return CredentialsMissing(
+            f"AWS does not accept the credentials while {doing}: {text}",
+            costs=costs,
+            remedy="Sign in again, then check with `rentblock doctor`.",
+        )
+    return AwsSaysNo(
+        f"AWS refused while {doing}: {code}: {text}",
+        code=code,
+        costs=costs,
+        remedy="Repair what AWS names, then run the same verb again.",
+    )

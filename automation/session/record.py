@@ -1,0 +1,157 @@
+"""The record: what a session has done and decided, folded from its journal.
+
+AWS can tell what exists now; only the record knows intents, tries, choices, confirmations and money. Nothing here does
+I/O: `journal.py` reads and writes the entries of `entries.py`, and `fold.py` turns them into one Record.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import Literal
+
+from planning.block import Block
+from planning.costs import Usage
+
+from ..target import Mode
+from .request import RentRequest
+
+PhaseName = Literal["buy", "prepare", "wait", "start", "accept", "serve", "drain", "destroy", "sweep"]
+OperationName = Literal["up", "destroy"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Purchase:
+    """A block that has been paid for, or whose payment is on its way. `bought_at` is AWS's time."""
+
+    offering_id: str
+    reservation_id: str
+    fee_usd: Decimal
+    bought_at: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class PurchaseIntent:
+    """Written before the purchase call. While it is unresolved, AWS is looked at and nothing is bought."""
+
+    offering_id: str
+    region: str
+    fee_usd: Decimal
+    intended_at: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class PhaseSpan:
+    """One phase of the session; `ended` is None while it lasts."""
+
+    name: PhaseName
+    started: datetime
+    ended: datetime | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class StartupMark:
+    """When a start-up phase (one of `planning.costs.STARTUP_PHASES`) ended, by AWS's and Kubernetes' own timestamps."""
+
+    phase: str
+    ended: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckResult:
+    """One acceptance check of the endpoint."""
+
+    check: str
+    ok: bool
+    detail: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Residual:
+    """Something of the session that still exists in AWS after the destroy."""
+
+    kind: str
+    resource_id: str
+    region: str
+    detail: str
+    usd_per_day: Decimal
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fault:
+    """Something that went wrong, in one sentence, whether or not it was repaired."""
+
+    at: datetime
+    what: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class OperationRun:
+    """One detached child. `process_started` is its start time since the epoch in seconds, so that a pid used again by
+    another process is not taken for it. `exit_code` None with `ended` set: it vanished without a word."""
+
+    number: int
+    name: OperationName
+    pid: int
+    process_started: float
+    started: datetime
+    interrupted: datetime | None = None
+    ended: datetime | None = None
+    exit_code: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """All that a session knows of itself. `outcome` is None until the report; "ok" only when the sweep found nothing.
+
+    `acceptance` and `residual` are those of the last run of the acceptance and of the sweep; `acceptance_runs` and
+    `sweeps` count them. `drain_asked` is when the GPU group was last told to shrink to 0, `end_asked` when somebody or
+    a rule ended the session before its time.
+    """
+
+    session: str
+    mode: Mode
+    account_id: str
+    opened: datetime
+    request: RentRequest
+    purchases: tuple[Purchase, ...] = ()
+    intent: PurchaseIntent | None = None
+    block: Block | None = None
+    phases: tuple[PhaseSpan, ...] = ()
+    startup: tuple[StartupMark, ...] = ()
+    acceptance: tuple[CheckResult, ...] = ()
+    acceptance_runs: int = 0
+    usage: tuple[Usage, ...] = ()
+    residual: tuple[Residual, ...] = ()
+    sweeps: int = 0
+    faults: tuple[Fault, ...] = ()
+    operations: tuple[OperationRun, ...] = ()
+    raised: datetime | None = None
+    drain_asked: datetime | None = None
+    end_asked: datetime | None = None
+    end_reason: str | None = None
+    outcome: str | None = None
+
+    @property
+    def phase(self) -> PhaseName | None:
+        """The phase that lasts now."""
+        last = self.phases[-1] if self.phases else None
+        return last.name if last and last.ended is None else None
+
+    @property
+    def accepted(self) -> bool:
+        """Whether the last acceptance ran and every check was true."""
+        return bool(self.acceptance) and all(check.ok for check in self.acceptance)
+
+    @property
+    def prepared(self) -> bool:
+        """Whether the stack is up: the last operation that ended was an `up` that went well."""
+        return self._last_success("up")
+
+    @property
+    def destroyed(self) -> bool:
+        """Whether the stack is gone: the last operation that ended was a `destroy` that went well."""
+        return self._last_success("destroy")
+
+    def _last_success(self, name: OperationName) -> bool:
+        ended = [operation for operation in self.operations if operation.ended]
+        return bool(ended) and ended[-1].name == name and ended[-1].exit_code == 0

@@ -1,0 +1,145 @@
+"""Where a session runs: a real AWS account, or a rehearsal of one.
+
+Everything outside this package that a session needs arrives through a `Target`, so production code never knows the
+rehearsal. The real one is made by `aws_target`; a detached child makes its own by the function that
+`RENTBLOCK_TARGET_FACTORY` names.
+"""
+
+import importlib
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, overload
+
+import boto3
+from botocore.client import BaseClient
+from botocore.config import Config
+from platformdirs import user_state_dir
+
+from .aws_errors import aws_errors
+from .clock import AwsClock, Clock
+from .errors import InvalidRequest
+
+if TYPE_CHECKING:
+    from mypy_boto3_autoscaling import AutoScalingClient
+    from mypy_boto3_ec2 import EC2Client
+    from mypy_boto3_eks import EKSClient
+    from mypy_boto3_iam import IAMClient
+    from mypy_boto3_logs import CloudWatchLogsClient
+    from mypy_boto3_sts import STSClient
+
+Mode = Literal["aws", "rehearsal"]
+
+HOME_VARIABLE = "RENTBLOCK_HOME"
+TARGET_FACTORY_VARIABLE = "RENTBLOCK_TARGET_FACTORY"
+_DEFAULT_FACTORY = "automation.target:aws_target"
+
+_DEFAULT_REGION = "us-east-1"
+_CONNECT_TIMEOUT_S = 5
+_READ_TIMEOUT_S = 30
+_ATTEMPTS = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """An account, its clock, and the environment of the programs that work in it.
+
+    `account_id` is the account that is expected; `refusals.check_account` compares it with what STS says.
+    `engine_environment` is the *whole* environment of Pulumi and its plugins: nothing else of ours reaches them.
+    `home` is where sessions are kept (`RENTBLOCK_HOME`).
+    """
+
+    mode: Mode
+    account_id: str
+    region: str
+    boto_session: boto3.Session
+    endpoint_url: str | None
+    clock: Clock
+    home: Path
+    engine_environment: Mapping[str, str]
+
+    def in_region(self, region: str) -> "Target":
+        """The same account, seen from another region."""
+        return replace(self, region=region)
+
+    @overload
+    def client(self, service: Literal["ec2"], *, total_max_attempts: int = ...) -> "EC2Client": ...
+    @overload
+    def client(self, service: Literal["autoscaling"], *, total_max_attempts: int = ...) -> "AutoScalingClient": ...
+    @overload
+    def client(self, service: Literal["eks"], *, total_max_attempts: int = ...) -> "EKSClient": ...
+    @overload
+    def client(self, service: Literal["iam"], *, total_max_attempts: int = ...) -> "IAMClient": ...
+    @overload
+    def client(self, service: Literal["logs"], *, total_max_attempts: int = ...) -> "CloudWatchLogsClient": ...
+    @overload
+    def client(self, service: Literal["sts"], *, total_max_attempts: int = ...) -> "STSClient": ...
+    def client(self, service: str, *, total_max_attempts: int = _ATTEMPTS) -> BaseClient:
+        """A boto3 client for this target's region and endpoint; `total_max_attempts=1` retries nothing."""
+        config = Config(
+            connect_timeout=_CONNECT_TIMEOUT_S,
+            read_timeout=_READ_TIMEOUT_S,
+            retries={"total_max_attempts": total_max_attempts, "mode": "standard"},
+        )
+        client: BaseClient = self.boto_session.client(  # type: ignore[call-overload]
+            service, region_name=self.region, endpoint_url=self.endpoint_url, config=config
+        )
+        return client
+
+
+def aws_target(region: str | None = None, home: Path | None = None) -> Target:
+    """The real AWS account of the user's credentials.
+
+    Region: the one given, else AWS's own configuration, else us-east-1. One call to STS tells account and time,
+    so this raises CredentialsMissing or AwsUnreachable.
+    """
+    environment = dict(os.environ)
+    with aws_errors("reading the AWS configuration"):
+        boto_session = boto3.Session()
+        region = region or boto_session.region_name or _DEFAULT_REGION
+    target = Target(
+        mode="aws",
+        account_id="",
+        region=region,
+        boto_session=boto_session,
+        endpoint_url=None,
+        clock=AwsClock(boto_session),
+        home=home or home_from(environment),
+        engine_environment={
+            **environment,
+            "AWS_REGION": region,
+            "PULUMI_SKIP_UPDATE_CHECK": "true",
+            "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
+        },
+    )
+    return replace(target, account_id=account_of(target))
+
+
+def account_of(target: Target) -> str:
+    """The account that STS says these credentials belong to."""
+    with aws_errors("asking STS whose credentials these are"):
+        return target.client("sts").get_caller_identity()["Account"]
+
+
+def home_from(environ: Mapping[str, str]) -> Path:
+    """Where sessions are kept: `$RENTBLOCK_HOME`, else the platform's place for a program's state."""
+    chosen = environ.get(HOME_VARIABLE)
+    return Path(chosen) if chosen else Path(user_state_dir("rent-the-block"))
+
+
+def target_from_environment() -> Target:
+    """The target of a detached child, by the function that `RENTBLOCK_TARGET_FACTORY` ("module:function") names."""
+    module_name, _, function_name = os.environ.get(TARGET_FACTORY_VARIABLE, _DEFAULT_FACTORY).partition(":")
+    try:
+        factory = getattr(importlib.import_module(module_name), function_name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise InvalidRequest(
+            f"{TARGET_FACTORY_VARIABLE} names no function: {error}.", remedy="Unset it, or write module:function."
+        ) from error
+    target = factory()
+    if not isinstance(target, Target):
+        raise InvalidRequest(
+            f"{module_name}:{function_name} makes no Target.", remedy=f"Unset {TARGET_FACTORY_VARIABLE}."
+        )
+    return target
