@@ -15,9 +15,7 @@ from botocore.exceptions import (
     TokenRetrievalError,
 )
 
-from .errors import AwsSaysNo, AwsUnreachable, CredentialsMissing, RentBlockError
-
-NOTHING = "It costs nothing."
+from .errors import NOTHING, AwsSaysNo, AwsUnreachable, CredentialsMissing, RentblockError
 
 # AWS's own codes for "these credentials do not work", over all services that a session calls.
 _CREDENTIAL_CODES = frozenset(
@@ -35,12 +33,12 @@ _CREDENTIAL_CODES = frozenset(
 
 
 @contextmanager
-def aws_errors(doing: str, *, costs: str = NOTHING) -> Iterator[None]:
+def aws_errors(doing: str, *, cost: str = NOTHING) -> Iterator[None]:
     """Translate what botocore raises inside the block. `doing` completes "AWS did not answer while …"."""
     try:
         yield
     except (ClientError, BotoCoreError, HTTPClientError) as error:
-        raise translated(error, doing, costs) from error
+        raise translated(error, doing, cost) from error
 
 
 def error_code(error: ClientError) -> str:
@@ -48,43 +46,43 @@ def error_code(error: ClientError) -> str:
     return error.response.get("Error", {}).get("Code", "Unknown")
 
 
-def translated(error: Exception, doing: str, costs: str = NOTHING) -> RentBlockError:
+def translated(error: Exception, doing: str, cost: str = NOTHING) -> RentblockError:
     """The error of this project that says what `error` means."""
     if isinstance(error, ClientError):
-        return _answered(error, doing, costs)
+        return _answered(error, doing, cost)
     if isinstance(error, NoCredentialsError | PartialCredentialsError | ProfileNotFound | TokenRetrievalError):
         return CredentialsMissing(
-            f"No usable AWS credentials while {doing}: {error}.",
-            costs=costs,
+            happened=f"No usable AWS credentials while {doing}: {error}.",
+            cost=cost,
             remedy="Sign in (`aws sso login`) or set AWS_PROFILE, then check with `rentblock doctor`.",
         )
     if isinstance(error, ConnectionError | HTTPClientError):
         return AwsUnreachable(
-            f"AWS did not answer while {doing}: {error}.",
-            costs=costs,
+            happened=f"AWS did not answer while {doing}: {error}.",
+            cost=cost,
             remedy="Check network, proxy and region, then run the same verb again.",
         )
     if isinstance(error, NoRegionError):
         return CredentialsMissing(
-            f"No AWS region is set while {doing}.", costs=costs, remedy="Give --region or set AWS_REGION."
+            happened=f"No AWS region is set while {doing}.", cost=cost, remedy="Give --region or set AWS_REGION."
         )
     return AwsUnreachable(
-        f"The AWS client failed while {doing}: {error}.", costs=costs, remedy="Check with `rentblock doctor`."
+        happened=f"The AWS client failed while {doing}: {error}.", cost=cost, remedy="Check with `rentblock doctor`."
     )
 
 
-def _answered(error: ClientError, doing: str, costs: str) -> RentBlockError:
+def _answered(error: ClientError, doing: str, cost: str) -> RentblockError:
     code = error_code(error)
     text = error.response.get("Error", {}).get("Message", str(error))
     if code in _CREDENTIAL_CODES:
         return CredentialsMissing(
-            f"AWS does not accept the credentials while {doing}: {text}",
-            costs=costs,
+            happened=f"AWS does not accept the credentials while {doing}: {text}",
+            cost=cost,
             remedy="Sign in again, then check with `rentblock doctor`.",
         )
     return AwsSaysNo(
-        f"AWS refused while {doing}: {code}: {text}",
+        happened=f"AWS refused while {doing}: {code}: {text}",
         code=code,
-        costs=costs,
+        cost=cost,
         remedy="Repair what AWS names, then run the same verb again.",
     )

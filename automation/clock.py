@@ -22,7 +22,7 @@ _AGREES = timedelta(seconds=3)
 class RunningOperation(Protocol):
     """An operation that runs beside the session's loop."""
 
-    def has_ended(self) -> bool:
+    def ended(self) -> bool:
         """Whether the operation is over, well or badly."""
         ...
 
@@ -50,13 +50,14 @@ class AwsClock:
         """AWS's time. Raises AwsUnreachable before AWS has answered anything."""
         if self._offset is None:
             raise AwsUnreachable(
-                "AWS has not answered yet, so its time is not known.", remedy="Check the network, then try again."
+                happened="AWS has not answered yet, so its time is not known.",
+                remedy="Check the network, then try again.",
             )
         return _monotonic() + self._offset
 
     def wait(self, until: datetime, operation: RunningOperation | None = None) -> None:
         """Sleep in small steps, so that Ctrl-C and the end of the operation are noticed at once."""
-        while (left := until - self.now()) > timedelta(0) and not (operation and operation.has_ended()):
+        while (left := until - self.now()) > timedelta(0) and not (operation and operation.ended()):
             time.sleep(min(left, _STEP).total_seconds())
 
     def _heard(self, http_response: AWSResponse, **_: object) -> None:

@@ -8,6 +8,8 @@ import errno
 from enum import IntEnum
 from typing import ClassVar
 
+NOTHING = "It costs nothing."
+
 
 class ExitCode(IntEnum):
     """Exit codes of every verb of `rentblock`; `rentblock --help` prints them."""
@@ -52,101 +54,101 @@ MEANINGS: dict[ExitCode, str] = {
 }
 
 
-class RentBlockError(Exception):
-    """Base of the tree. `what` happened, what it `costs`, the `remedy`; each is one sentence."""
+class RentblockError(Exception):
+    """Base of the tree: what `happened`, what it `cost`s, the `remedy`; each is one sentence."""
 
     exit_code: ClassVar[ExitCode] = ExitCode.FAILED
 
-    def __init__(self, what: str, *, costs: str = "It costs nothing.", remedy: str) -> None:
-        super().__init__(f"{what} {costs} {remedy}")
-        self.what = what
-        self.costs = costs
+    def __init__(self, *, happened: str, cost: str = NOTHING, remedy: str) -> None:
+        super().__init__(f"{happened} {cost} {remedy}")
+        self.happened = happened
+        self.cost = cost
         self.remedy = remedy
 
 
-class Refused(RentBlockError):
+class Refused(RentblockError):
     """A guard said no before anything was changed."""
 
     exit_code = ExitCode.REFUSED
 
 
-class InvalidRequest(RentBlockError):
+class InvalidRequest(RentblockError):
     """What was asked for cannot be right."""
 
     exit_code = ExitCode.USAGE
 
 
-class NoOffer(RentBlockError):
+class NoOffer(RentblockError):
     """AWS sells no such block, or none within the caps."""
 
     exit_code = ExitCode.NO_OFFER
 
 
-class AwsUnreachable(RentBlockError):
+class AwsUnreachable(RentblockError):
     """No answer from AWS: network, name resolution, proxy, time-out."""
 
     exit_code = ExitCode.AWS_UNREACHABLE
 
 
-class CredentialsMissing(RentBlockError):
+class CredentialsMissing(RentblockError):
     """There are no credentials, or AWS does not accept them."""
 
     exit_code = ExitCode.CREDENTIALS
 
 
-class AwsSaysNo(RentBlockError):
+class AwsSaysNo(RentblockError):
     """AWS answered a call with an error. `code` is AWS's own error code, for example `UnauthorizedOperation`."""
 
     exit_code = ExitCode.AWS_SAYS_NO
 
-    def __init__(self, what: str, *, code: str, costs: str = "It costs nothing.", remedy: str) -> None:
-        super().__init__(what, costs=costs, remedy=remedy)
+    def __init__(self, *, happened: str, code: str, cost: str = NOTHING, remedy: str) -> None:
+        super().__init__(happened=happened, cost=cost, remedy=remedy)
         self.code = code
 
 
-class PurchaseFailed(RentBlockError):
+class PurchaseFailed(RentblockError):
     """AWS took no money: the purchase was refused, or its payment failed."""
 
     exit_code = ExitCode.PURCHASE
 
 
-class PurchaseUnclear(RentBlockError):
+class PurchaseUnclear(RentblockError):
     """Money may have been spent and AWS does not show the reservation yet. Nothing is bought while this stands."""
 
     exit_code = ExitCode.PURCHASE
 
 
-class EngineFailed(RentBlockError):
-    """A `pulumi` operation ended badly; `what` carries the engine's own diagnostics."""
+class EngineFailed(RentblockError):
+    """A `pulumi` operation ended badly; `happened` carries the engine's own diagnostics."""
 
     exit_code = ExitCode.ENGINE
 
 
-class ClusterFailed(RentBlockError):
+class ClusterFailed(RentblockError):
     """The Kubernetes API did not answer, or lacks what the stack should have put there."""
 
     exit_code = ExitCode.CLUSTER
 
 
-class AcceptanceFailed(RentBlockError):
+class AcceptanceFailed(RentblockError):
     """The endpoint answers, but at least one acceptance check is false."""
 
     exit_code = ExitCode.ACCEPTANCE
 
 
-class LeftBehind(RentBlockError):
+class LeftBehind(RentblockError):
     """The sweep found something of this session that still exists."""
 
     exit_code = ExitCode.LEFT_BEHIND
 
 
-class MachineInTheWay(RentBlockError):
+class MachineInTheWay(RentblockError):
     """Full disk, port in use, a file that may not be written: this machine, not AWS."""
 
     exit_code = ExitCode.MACHINE
 
 
-class UnknownSession(RentBlockError):
+class UnknownSession(RentblockError):
     """No session of that name in `$RENTBLOCK_HOME`."""
 
     exit_code = ExitCode.UNKNOWN_SESSION
@@ -165,5 +167,8 @@ def machine_error(error: OSError) -> MachineInTheWay:
     """One clear sentence for what the operating system refused."""
     where = f" ({error.filename})" if error.filename else ""
     remedy = _MACHINE_REMEDIES.get(error.errno or 0, "Repair that, then run the same verb again.")
-    costs = "What runs in AWS goes on and is billed; the journal holds all that was written before."
-    return MachineInTheWay(f"This machine refused: {error.strerror or error}{where}.", costs=costs, remedy=remedy)
+    return MachineInTheWay(
+        happened=f"This machine refused: {error.strerror or error}{where}.",
+        cost="What runs in AWS goes on and is billed; the journal holds all that was written before.",
+        remedy=remedy,
+    )

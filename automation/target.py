@@ -46,7 +46,8 @@ class Target:
     """An account, its clock, and the environment of the programs that work in it.
 
     `account_id` is the account that is expected; `refusals.check_account` compares it with what STS says.
-    `engine_environment` is the *whole* environment of Pulumi and its plugins: nothing else of ours reaches them.
+    `engine_environment` is laid over this process's own environment for Pulumi and its plugins (`PULUMI_HOME`,
+    `PULUMI_BACKEND_URL`, ...); the processes of a rehearsal already live in a scrubbed one.
     `home` is where sessions are kept (`RENTBLOCK_HOME`).
     """
 
@@ -94,7 +95,6 @@ def aws_target(region: str | None = None, home: Path | None = None) -> Target:
     Region: the one given, else AWS's own configuration, else us-east-1. One call to STS tells account and time,
     so this raises CredentialsMissing or AwsUnreachable.
     """
-    environment = dict(os.environ)
     with aws_errors("reading the AWS configuration"):
         boto_session = boto3.Session()
         region = region or boto_session.region_name or _DEFAULT_REGION
@@ -105,9 +105,8 @@ def aws_target(region: str | None = None, home: Path | None = None) -> Target:
         boto_session=boto_session,
         endpoint_url=None,
         clock=AwsClock(boto_session),
-        home=home or home_from(environment),
+        home=home or home_from(os.environ),
         engine_environment={
-            **environment,
             "AWS_REGION": region,
             "PULUMI_SKIP_UPDATE_CHECK": "true",
             "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
@@ -135,11 +134,12 @@ def target_from_environment() -> Target:
         factory = getattr(importlib.import_module(module_name), function_name)
     except (ImportError, AttributeError, ValueError) as error:
         raise InvalidRequest(
-            f"{TARGET_FACTORY_VARIABLE} names no function: {error}.", remedy="Unset it, or write module:function."
+            happened=f"{TARGET_FACTORY_VARIABLE} names no function: {error}.",
+            remedy="Unset it, or write module:function.",
         ) from error
     target = factory()
     if not isinstance(target, Target):
         raise InvalidRequest(
-            f"{module_name}:{function_name} makes no Target.", remedy=f"Unset {TARGET_FACTORY_VARIABLE}."
+            happened=f"{module_name}:{function_name} makes no Target.", remedy=f"Unset {TARGET_FACTORY_VARIABLE}."
         )
     return target
