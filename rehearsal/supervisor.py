@@ -1,0 +1,211 @@
+"""One process owns a whole simulated world: AWS, Pulumi's providers, Kubernetes, the model server, and time.
+
+Only its death ends the world, and its death in any way does: the reaper, a process apart, ends what is left.
+"""
+
+import os
+import secrets
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from rehearsal.aws.server import SimulatedAws, start_aws
+from rehearsal.control import ControlServer, Json, WorldAddress
+from rehearsal.delays import Delays, Prices, Scenario
+from rehearsal.environment import WorldFolder, child_environment, marked
+from rehearsal.kubelet import Kubelet
+from rehearsal.kubernetes import LocalCluster
+from rehearsal.mirror import mirror, stack_names
+from rehearsal.providers.operations import OperationLog
+from rehearsal.providers.server import Providers, start_providers
+from rehearsal.reaper import start_reaper
+from rehearsal.world import DEFAULT_START, World
+from toolchain import Toolchain, install_plugin
+
+REGION = "us-west-2"
+_PULUMI_TIMEOUT_S = 60
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunningWorld:
+    """A world that stands: what it is made of, and the environment of whoever lives in it."""
+
+    world: World
+    aws: SimulatedAws
+    cluster: LocalCluster
+    kubelet: Kubelet
+    operations: OperationLog
+    folder: WorldFolder
+    address: WorldAddress
+    environment: Mapping[str, str]
+
+    def settle(self) -> datetime:
+        """Let the virtual time pass that engine operations and model requests have taken, and give the time then."""
+        self.operations.settle(self.world, [self.folder.backend], self.aws.operation_ended)
+        return self.settle_requests()
+
+    def settle_requests(self) -> datetime:
+        """The same for model requests alone: they may be looked at while an engine operation still runs."""
+        self.world.jump(self.kubelet.take_busy())
+        return self.world.now
+
+    def advance(self, until: datetime) -> datetime:
+        """Settle, then let time pass until `until`, with all that falls due on the way."""
+        self.settle()
+        self.world.advance(until)
+        return self.world.now
+
+    def run(self, command: Sequence[str], cwd: Path) -> int:
+        """Run a command as a child of this world and give its exit code (128 + signal when a signal ended it).
+
+        Raises:
+            OSError: there is no such command.
+        """
+        child = subprocess.Popen(list(command), cwd=cwd, env=dict(self.environment))
+        try:
+            code = _wait_through_interrupts(child)
+        finally:
+            if child.poll() is None:
+                child.terminate()
+                child.wait(timeout=30)
+        self.settle()
+        return code if code >= 0 else 128 - code
+
+    def checkout(self, project: Path) -> Path:
+        """`project` as the world shows it (see `mirror`), its stacks made in the world's backend and `dev` selected."""
+        if not (project / "Pulumi.yaml").exists():
+            return project
+        place = mirror(project, self.folder.root / "checkout")
+        for name in reversed(stack_names(project)):
+            subprocess.run(
+                [self.folder.bin / "pulumi", "stack", "init", name, "--non-interactive"],
+                cwd=place,
+                env=dict(self.environment),
+                check=True,
+                capture_output=True,
+                timeout=_PULUMI_TIMEOUT_S,
+            )
+        return place
+
+
+@contextmanager
+def running_world(
+    toolchain: Toolchain,
+    scenario: Scenario,
+    *,
+    delays: Delays,
+    prices: Prices,
+    seed: int,
+    start: datetime = DEFAULT_START,
+) -> Iterator[RunningWorld]:
+    """Start a world and end it, whatever happens in between.
+
+    Raises:
+        MachineInTheWay: the disk is full or a port can't be had.
+        ClusterFailed: the local control plane did not come up.
+    """
+    world_id = secrets.token_hex(6)
+    folder = WorldFolder(root=Path(tempfile.mkdtemp(prefix="rentblock-world-")))
+    with ExitStack() as ending:
+        reaper = start_reaper(world_id, folder.root)
+        ending.callback(reaper.finish)
+        folder.create()
+        _lay_out_programs(folder, toolchain)
+        world = World(start, seed, delays)
+        cluster, aws = _start_servers(ending, world, world_id, folder, toolchain, prices)
+        kubelet = Kubelet(world, cluster, scenario)
+        ending.callback(kubelet.stop)
+        aws.listen(kubelet)
+        aws.cluster_endpoint = (cluster.server_url, cluster.ca_data)
+        operations = OperationLog(world.draw)
+        providers = start_providers(aws.url, cluster.kubeconfig_json, operations)
+        ending.callback(providers.stop)
+        yield _running(ending, world, aws, cluster, kubelet, operations, providers, folder, world_id)
+
+
+def _start_servers(
+    ending: ExitStack, world: World, world_id: str, folder: WorldFolder, toolchain: Toolchain, prices: Prices
+) -> tuple[LocalCluster, SimulatedAws]:
+    """The cluster's binaries and moto's imports take seconds each: they start side by side."""
+    with ThreadPoolExecutor(max_workers=1) as other_core:
+        starting = other_core.submit(
+            LocalCluster.start, folder.root / "kwok", toolchain, environment=marked(world_id, os.environ)
+        )
+        aws = start_aws(world, prices, region=REGION)
+        ending.callback(aws.stop)
+        cluster = starting.result()
+        ending.callback(cluster.stop)
+    return cluster, aws
+
+
+def _running(
+    ending: ExitStack,
+    world: World,
+    aws: SimulatedAws,
+    cluster: LocalCluster,
+    kubelet: Kubelet,
+    operations: OperationLog,
+    providers: Providers,
+    folder: WorldFolder,
+    world_id: str,
+) -> RunningWorld:
+    routes: dict[str, Callable[[Mapping[str, str]], Json]] = {}
+    control = ControlServer(routes)
+    ending.callback(control.stop)
+    running = RunningWorld(
+        world=world,
+        aws=aws,
+        cluster=cluster,
+        kubelet=kubelet,
+        operations=operations,
+        folder=folder,
+        address=WorldAddress(
+            control_url=control.url,
+            token=control.token,
+            endpoint_url=aws.url,
+            region=REGION,
+            account_id=aws.account_id,
+        ),
+        environment=child_environment(
+            world_id=world_id,
+            folder=folder,
+            endpoint_url=aws.url,
+            region=REGION,
+            kubeconfig=cluster.kubeconfig,
+            debug_providers=providers.debug_providers,
+            host=os.environ,
+        ),
+    )
+    running.address.write(folder.address_file)
+    routes |= {
+        "GET /now": lambda _: {"now": running.settle_requests()},
+        "POST /settle": lambda _: {"now": running.settle()},
+        "POST /advance": lambda body: {"now": running.advance(datetime.fromisoformat(body["until"]))},
+    }
+    return running
+
+
+def _lay_out_programs(folder: WorldFolder, toolchain: Toolchain) -> None:
+    """The engine on the PATH of the world's children, with the Kubernetes provider as an installed plugin."""
+    (folder.bin / "pulumi").symlink_to(toolchain.pulumi)
+    install_plugin(folder.pulumi_home)
+    if shutil.which("pulumi-language-python") is None:
+        from rehearsal.language_host import write_launcher
+
+        write_launcher(folder.bin)
+
+
+def _wait_through_interrupts(child: subprocess.Popen[bytes]) -> int:
+    """Ctrl-C reaches the child as well, and the child knows what to do with it: this process waits for it to end."""
+    while True:
+        try:
+            return child.wait()
+        except KeyboardInterrupt:
+            print("Waiting for the command to end.", file=sys.stderr)  # noqa: T201
