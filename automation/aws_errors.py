@@ -15,7 +15,7 @@ from botocore.exceptions import (
     TokenRetrievalError,
 )
 
-from .errors import NOTHING, AwsSaysNo, AwsUnreachable, CredentialsMissing, RentblockError
+from automation.errors import NOTHING, AwsSaysNo, AwsUnreachable, CredentialsMissing, RentblockError
 
 # AWS's own codes for "these credentials do not work", over all services that a session calls.
 _CREDENTIAL_CODES = frozenset(

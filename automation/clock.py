@@ -12,7 +12,7 @@ from typing import Protocol
 import boto3
 from botocore.awsrequest import AWSResponse
 
-from .errors import AwsUnreachable
+from automation.errors import AwsUnreachable
 
 _STEP = timedelta(seconds=0.5)
 # A header is cut to the second and then travels, so an answer that puts AWS less than this behind our belief agrees.

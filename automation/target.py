@@ -17,9 +17,9 @@ from botocore.client import BaseClient
 from botocore.config import Config
 from platformdirs import user_state_dir
 
-from .aws_errors import aws_errors
-from .clock import AwsClock, Clock
-from .errors import InvalidRequest
+from automation.aws_errors import aws_errors
+from automation.clock import AwsClock, Clock
+from automation.errors import InvalidRequest
 
 if TYPE_CHECKING:
     from mypy_boto3_autoscaling import AutoScalingClient

@@ -12,8 +12,8 @@ from typing import Literal
 from planning.block import Block
 from planning.costs import Usage
 
-from ..target import Mode
-from .request import RentRequest
+from automation.target import Mode
+from automation.session.request import RentRequest
 
 PhaseName = Literal["buy", "prepare", "wait", "start", "accept", "serve", "drain", "destroy", "sweep"]
 OperationName = Literal["up", "destroy"]

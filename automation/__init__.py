@@ -1,0 +1,24 @@
+"""The product around the Pulumi program: find a block, buy it, run a session on it, prove that nothing is left.
+
+errors.py       every error and its exit code      aws_errors.py   botocore's errors become ours
+target.py       where a session runs               clock.py        AWS's own time
+refusals.py     stand-ins and the wrong account    market/         offers, reservations, the one purchase
+session/        the reconciler                     serving/        start-up, endpoint, acceptance
+cleanup/        the sweep                          accounts/       minutes, money, the report
+cli/            the verbs of `rentblock`
+"""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from automation.session.rent import rent as rent
+
+
+def __getattr__(name: str) -> object:
+    # `from automation import rent` is the front door. It is loaded when it is asked for, so that a process that needs one
+    # small module of this package does not load boto3 and all the rest.
+    if name == "rent":
+        from automation.session.rent import rent
+
+        return rent
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
