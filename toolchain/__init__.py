@@ -1,0 +1,51 @@
+"""The programs of a rehearsal that no Python package holds: found here, downloaded, or built from pinned Go modules.
+
+    pins.toml, pins.py   every pin with its reason, and the key of the cache
+    modules/             the Go modules (go.mod, go.sum) that a build uses
+    surroundings.py      where a run looks and writes
+    find.py              PATH, the user's Pulumi plugins, the cache
+    official.py, network.py   the vendors' downloads, and how soon they are given up
+    build.py, children.py     the go command, and ending it when we are ended
+    cache.py             the per-user cache: whole folders or none, one lock for each
+    obtain.py            finding, downloading, building in that order
+    plugin.py            the Kubernetes provider as a plugin of an engine
+    doctor.py, progress.py, errors.py, __main__.py   what a user sees
+
+Callers use what this file exports. It imports nothing of the project's other packages.
+"""
+
+from rich.console import Console
+
+from .doctor import OFFICIAL_NOTE, describe
+from .errors import ExitCode, ToolchainError
+from .find import Part, Toolchain, toolchain_of
+from .obtain import obtain
+from .plugin import install_plugin
+from .progress import Reporter
+from .surroundings import real_surroundings
+
+__all__ = [
+    "OFFICIAL_NOTE",
+    "ExitCode",
+    "Part",
+    "Toolchain",
+    "ToolchainError",
+    "describe",
+    "ensure",
+    "install_plugin",
+    "locate",
+]
+
+
+def ensure(console: Console | None = None) -> Toolchain:
+    """All programs: found, else downloaded, else built. Progress goes to `console` (default: standard error).
+
+    The first call on a machine takes up to a quarter of an hour, later ones milliseconds. Raises ToolchainError with a
+    message and a remedy. In the main thread SIGTERM and SIGHUP end the build's children and then raise SystemExit.
+    """
+    return toolchain_of(obtain(real_surroundings(), Reporter(console)))
+
+
+def locate() -> Toolchain:
+    """All programs where they already are; fetches and builds nothing. Raises ToolchainError that names what lacks."""
+    return toolchain_of({part.name: part for part in describe()})
