@@ -1,4 +1,4 @@
-"""What the simulated world assumes: lengths of time and prices, read from `constants.toml`, and the scenarios."""
+"""What the simulated world assumes, read from `constants.toml`: lengths of time, prices, refusals; and the scenarios."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CONSTANTS = Path(__file__).with_name("constants.toml")
 SCENARIOS = Path(__file__).with_name("scenarios")
 
 Confidence = Literal["A", "B", "C", "assumed"]
-"""A: primary document or a measurement; B: third party with its method; C: one third-party note; assumed: nobody says."""
+"""A: primary document or measurement; B: third party with its method; C: one third-party note; assumed: none of these."""
 
 
 class UnknownDelay(KeyError):
@@ -30,16 +30,19 @@ class UnknownScenario(LookupError):
     """No scenario of that name exists; the message lists those that do."""
 
 
-class Delay(BaseModel):
-    """How long something takes, in whole seconds: a draw lies between `low_s` and `high_s`, both included."""
-
+class _Sourced(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    low_s: int = Field(ge=0)
-    high_s: int
     source: str
     date: str
     confidence: Confidence
+
+
+class Delay(_Sourced):
+    """How long something takes, in whole seconds: a draw lies between `low_s` and `high_s`, both included."""
+
+    low_s: int = Field(ge=0)
+    high_s: int
 
     @model_validator(mode="after")
     def _low_comes_first(self) -> Delay:
@@ -48,16 +51,24 @@ class Delay(BaseModel):
         return self
 
 
-class Price(BaseModel):
+class Price(_Sourced):
     """A list price in US dollars; `unit` says for what."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     usd: Decimal = Field(ge=0)
     unit: str
-    source: str
-    date: str
-    confidence: Confidence
+
+
+class Market(_Sourced):
+    """Where Capacity Blocks of an instance type are sold, by zone id."""
+
+    zone_ids: tuple[str, ...]
+
+
+class Refusal(_Sourced):
+    """What AWS says when it refuses something. The code is AWS's own where one is known."""
+
+    code: str
+    message: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,13 +131,29 @@ class _ConstantsFile(BaseModel):
 
     delays: dict[str, Delay]
     prices: dict[str, Price]
+    markets: dict[str, Market]
+    refusals: dict[str, Refusal]
 
 
-def load_constants(path: Path = CONSTANTS) -> tuple[Delays, Prices]:
-    """Delays and prices of a constants file. Raises OSError, tomllib.TOMLDecodeError and pydantic's ValidationError."""
-    # Prices are written as text in the file: a TOML float would not keep its decimals.
-    content = _ConstantsFile.model_validate(tomllib.loads(path.read_text(encoding="utf-8"), parse_float=Decimal))
-    return Delays(by_name=content.delays), Prices(by_name=content.prices)
+@dataclass(frozen=True, kw_only=True)
+class Constants:
+    """Everything the simulated world assumes: `markets` by instance type, `refusals` by what was wrong."""
+
+    delays: Delays
+    prices: Prices
+    markets: Mapping[str, Market]
+    refusals: Mapping[str, Refusal]
+
+
+def load_constants(path: Path = CONSTANTS) -> Constants:
+    """The constants of a file. Raises OSError, tomllib.TOMLDecodeError and pydantic's ValidationError."""
+    content = _ConstantsFile.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+    return Constants(
+        delays=Delays(by_name=content.delays),
+        prices=Prices(by_name=content.prices),
+        markets=content.markets,
+        refusals=content.refusals,
+    )
 
 
 def load_scenario(name: str) -> Scenario:

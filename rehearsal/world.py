@@ -21,7 +21,7 @@ DEFAULT_START = datetime(2027, 1, 4, 16, 0, tzinfo=UTC)
 
 @dataclass(frozen=True, kw_only=True)
 class StoryEntry:
-    """One thing that happened in the world. Facts hold no random ids and no real time, so equal seeds tell equal stories."""
+    """One thing that happened. Facts hold no random ids and no real time, so that equal seeds tell equal stories."""
 
     when: datetime
     kind: str
