@@ -156,12 +156,12 @@ class Cluster:
 @asynccontextmanager
 async def _bounded(forward: PortForward) -> AsyncIterator[int]:
     """The forward, which at the end waits only a moment for connections that somebody still holds open."""
-    port = await forward.__aenter__()
+    port = await forward.__aenter__()  # type: ignore[no-untyped-call]
     try:
         yield port
     finally:
         with anyio.move_on_after(_GOODBYE_S, shield=True):
-            await forward.__aexit__(None, None, None)
+            await forward.__aexit__(None, None, None)  # type: ignore[no-untyped-call]
 
 
 async def _quiet_about_connections() -> None:

@@ -1,0 +1,129 @@
+"""The way to the model: through the API server, and back again after the pod was replaced."""
+
+import base64
+import tempfile
+import threading
+from collections.abc import Callable
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import certifi
+import httpx
+import pytest
+import yaml
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route
+
+from automation.errors import ClusterFailed
+from automation.serving.client import connect
+
+LABELS = {"app.kubernetes.io/name": "vllm"}
+SERVICE = {
+    "apiVersion": "v1",
+    "kind": "Service",
+    "metadata": {"name": "vllm", "namespace": "vllm"},
+    "spec": {"selector": LABELS, "ports": [{"name": "http", "port": 8000}]},
+}
+
+
+def pod(name: str, *, ready: bool = True) -> dict[str, Any]:
+    conditions = [{"type": kind, "status": str(ready)} for kind in ("Ready", "ContainersReady")]
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "vllm", "labels": LABELS},
+        "status": {"phase": "Running", "conditions": conditions},
+    }
+
+
+def model(answer: str) -> Starlette:
+    async def say(_: Request) -> PlainTextResponse:
+        return PlainTextResponse(answer)
+
+    return Starlette(routes=[Route("/v1/models", say)])
+
+
+@pytest.fixture
+def get() -> Callable[[str], str]:
+    def fetch(base_url: str) -> str:
+        return httpx.get(f"{base_url}/models", timeout=5, trust_env=False).text
+
+    return fetch
+
+
+@contextmanager
+def no_thread_is_left():
+    before = set(threading.enumerate())
+    yield
+    for thread in set(threading.enumerate()) - before:
+        thread.join(5)
+    assert set(threading.enumerate()) <= before
+
+
+def test_the_model_is_reached_through_the_api_server(kube_api, serve, get) -> None:
+    kube_api.objects = {"services": [SERVICE], "pods": [pod("vllm-1")]}
+    kube_api.pod_ports["vllm-1"] = serve(model("one"))
+    with connect(kube_api.kubeconfig, "vllm", "vllm") as base_url:
+        assert base_url.startswith("http://127.0.0.1:")
+        assert get(base_url) == "one"
+
+
+def test_the_address_survives_the_replacement_of_the_pod(kube_api, serve, get) -> None:
+    kube_api.objects = {"services": [SERVICE], "pods": [pod("vllm-1")]}
+    kube_api.pod_ports["vllm-1"] = serve(model("one"))
+    with connect(kube_api.kubeconfig, "vllm", "vllm") as base_url:
+        assert get(base_url) == "one"
+        kube_api.objects["pods"] = [pod("vllm-2")]
+        kube_api.pod_ports = {"vllm-2": serve(model("two"))}
+        assert get(base_url) == "two"
+
+
+def test_no_ready_pod_is_said_at_once(kube_api) -> None:
+    kube_api.objects = {"services": [SERVICE], "pods": [pod("vllm-1", ready=False)]}
+    with pytest.raises(ClusterFailed, match="no pod of Service vllm is ready"), connect_to(kube_api):
+        pass
+
+
+def test_a_cluster_that_does_not_answer_is_said_with_its_address(tmp_path: Path, kube_api) -> None:
+    kube_api.kubeconfig.write_text(kube_api.kubeconfig.read_text().replace("127.0.0.1:", "127.0.0.1:1#"))
+    with pytest.raises(ClusterFailed), connect_to(kube_api):
+        pass
+
+
+def test_a_kubeconfig_that_is_missing_is_said(tmp_path: Path) -> None:
+    with pytest.raises(ClusterFailed), connect(tmp_path / "nowhere", "vllm", "vllm"):
+        pass
+
+
+def test_an_open_connection_does_not_hold_up_the_end(kube_api, serve) -> None:
+    kube_api.objects = {"services": [SERVICE], "pods": [pod("vllm-1")]}
+    kube_api.pod_ports["vllm-1"] = serve(model("one"))
+    with httpx.Client(timeout=5, trust_env=False) as client:
+        with no_thread_is_left(), connect(kube_api.kubeconfig, "vllm", "vllm") as base_url:
+            assert client.get(f"{base_url}/models").text == "one"
+        with pytest.raises(httpx.TransportError):
+            client.get(f"{base_url}/models")
+
+
+def test_no_key_of_the_kubeconfig_is_left_in_a_temporary_file(
+    kube_api, serve, get, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
+    config = yaml.safe_load(kube_api.kubeconfig.read_text())
+    config["clusters"][0]["cluster"]["certificate-authority-data"] = base64.b64encode(
+        Path(certifi.where()).read_bytes()
+    ).decode()
+    kube_api.kubeconfig.write_text(yaml.safe_dump(config))
+    kube_api.objects = {"services": [SERVICE], "pods": [pod("vllm-1")]}
+    with connect_to(kube_api):
+        assert list(scratch.iterdir())
+    assert not list(scratch.iterdir())
+
+
+def connect_to(kube_api):
+    return connect(kube_api.kubeconfig, "vllm", "vllm")
