@@ -6,6 +6,7 @@ SIGKILL included; the reaper then ends every process that carries the world's ma
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
@@ -17,7 +18,7 @@ from pathlib import Path
 from rehearsal.environment import WORLD_ID
 from rehearsal.processes import end, processes_of
 
-GRACE_S = 3.0
+GRACE_S = 1.0
 """How long a process may take to end on SIGTERM."""
 
 _DISARM = b"."
@@ -40,10 +41,8 @@ class Reaper:
         """End the reaper and leave processes and folder as they are. Idempotent."""
         if self._pipe is not None:
             # A reaper that was ended from outside has closed its end of the pipe.
-            try:
+            with contextlib.suppress(BrokenPipeError):
                 os.write(self._pipe, _DISARM)
-            except BrokenPipeError:
-                pass
         self._close()
 
     def reap(self) -> None:

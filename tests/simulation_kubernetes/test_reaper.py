@@ -15,12 +15,17 @@ import psutil
 import pytest
 
 from rehearsal.environment import WORLD_ID
-from rehearsal.processes import processes_of
+from rehearsal.processes import lives, processes_of
 from rehearsal.reaper import start_reaper
 
 ROOT = Path(__file__).parents[2]
 
-STUBBORN = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(600)"
+STUBBORN = """
+import signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+print("up", flush=True)
+time.sleep(600)
+"""
 LISTENER = """
 import socket, time
 server = socket.create_server(("127.0.0.1", 0))
@@ -65,12 +70,12 @@ class Owner:
         assert self.process.stdout is not None
         _, port, _, reaper = [self.process.stdout.readline().strip() for _ in range(4)]
         self.port, self.reaper = int(port), psutil.Process(int(reaper))
-        self.descendants = [child for child in psutil.Process(self.process.pid).children(recursive=True)]
+        self.descendants = psutil.Process(self.process.pid).children(recursive=True)
 
     def end(self, number: signal.Signals) -> None:
         self.process.send_signal(number)
         self.process.communicate()
-        psutil.wait_procs([self.reaper], timeout=30)
+        assert eventually(lambda: not lives(self.reaper))
 
 
 @pytest.fixture
@@ -107,7 +112,7 @@ def test_nothing_outlives_the_owner_of_a_world(number: signal.Signals, world_id:
     owner.end(number)
 
     assert processes_of(world_id) == frozenset()
-    assert not any(process.is_running() for process in owner.descendants)
+    assert not any(lives(process) for process in owner.descendants)
     assert not listens(owner.port)
     assert not folder.exists()
 
@@ -158,6 +163,6 @@ def test_an_orderly_end_waits_until_all_is_gone(world_id: str, folder: Path) -> 
     child = subprocess.Popen([sys.executable, "-c", LISTENER], env={**os.environ, WORLD_ID: world_id}, stdout=-1)
     assert eventually(lambda: len(processes_of(world_id)) == 1)
     reaper.reap()
-    assert child.poll() is not None or child.wait(timeout=5) == -signal.SIGTERM
+    assert child.poll() == -signal.SIGTERM
     child.communicate()
     assert not folder.exists()
