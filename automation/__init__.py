@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> object:
-    # `from automation import rent` is the front door. It is loaded when it is asked for, so that a process that needs one
-    # small module of this package does not load boto3 and all the rest.
+    # `from automation import rent` is the front door. It is loaded when it is asked for, so that a process that needs
+    # one small module of this package does not load boto3 and all the rest.
     if name == "rent":
         from automation.session.rent import rent
 

@@ -21,7 +21,7 @@ _FREE = "Nothing was changed."
 
 
 def refuse_stand_ins(target: Target, environ: Mapping[str, str]) -> None:
-    """Raise Refused when a real target would meet a stand-in; a rehearsal may have them all. Names every reason at once."""
+    """Raise Refused when a real target would meet a stand-in, with every reason at once. A rehearsal may."""
     if target.mode != "aws":
         return
     environment = {**environ, **target.engine_environment}

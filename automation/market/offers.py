@@ -21,13 +21,13 @@ _AT_ONCE = 8
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """What to search for. `hours` is the least length in whole hours; `start_from` and `start_until` bound the start."""
+    """What to search for: the least length in hours, the earliest start, and the latest end."""
 
     instance_type: str
     instance_count: int
     hours: int
-    start_from: datetime | None = None
-    start_until: datetime | None = None
+    start_from: datetime
+    end_until: datetime
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,8 +81,9 @@ def parse(raw: "CapacityBlockOfferingTypeDef", region: str, zone_ids: dict[str, 
 
 
 def in_one_piece(raw: "CapacityBlockOfferingTypeDef") -> bool:
-    """Whether a block has no gap. A session has one start and one end, so offerings of several segments are passed over."""
-    return len(raw.get("CapacityBlockOfferingSegments", [])) < 2
+    """Whether a block has no gap: a session has one start and one end, so an offering of several segments is none."""
+    segments = raw.get("CapacityBlockOfferingSegments")
+    return not isinstance(segments, list) or len(segments) < 2
 
 
 def _ask(ec2: "EC2Client", region: str, wanted: Wanted) -> list[Offer] | RentblockError:
@@ -92,8 +93,8 @@ def _ask(ec2: "EC2Client", region: str, wanted: Wanted) -> list[Offer] | Rentblo
                 InstanceType=wanted.instance_type,
                 InstanceCount=wanted.instance_count,
                 CapacityDurationHours=wanted.hours,
-                **{"StartDateRange": wanted.start_from} if wanted.start_from else {},
-                **{"EndDateRange": wanted.start_until} if wanted.start_until else {},
+                StartDateRange=wanted.start_from,
+                EndDateRange=wanted.end_until,
             )
             found = [raw for page in pages for raw in page["CapacityBlockOfferings"] if in_one_piece(raw)]
             zone_ids = _zone_ids(ec2) if found else {}

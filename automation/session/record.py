@@ -9,11 +9,11 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Literal
 
+from automation.session.request import RentRequest
+from automation.target import Mode
 from planning.block import Block
 from planning.costs import Usage
-
-from automation.target import Mode
-from automation.session.request import RentRequest
+from planning.ranking import Offer
 
 PhaseName = Literal["buy", "prepare", "wait", "start", "accept", "serve", "drain", "destroy", "sweep"]
 OperationName = Literal["up", "destroy"]
@@ -33,9 +33,7 @@ class Purchase:
 class PurchaseIntent:
     """Written before the purchase call. While it is unresolved, AWS is looked at and nothing is bought."""
 
-    offering_id: str
-    region: str
-    fee_usd: Decimal
+    offer: Offer
     intended_at: datetime
 
 

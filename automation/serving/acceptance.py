@@ -1,0 +1,234 @@
+"""The checks that prove an endpoint, made with the openai client as a user would.
+
+`/health` says only that a process lives: an engine whose kernels are broken answers 200 there. So each check here sends
+the request that a user would send, and looks for the one thing that it stands for, so that one broken thing makes one
+check false. Kimi K3 always reasons and a small `max_tokens` would cut its answer off before the first word of it.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import httpx2
+import openai
+from openai.types.chat import ChatCompletionToolParam
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ..session.record import CheckResult
+
+MAX_TOKENS = 2048
+# The first request after a start may compile kernels; it is still part of the paid start-up, not of serving.
+_TIMEOUT = httpx2.Timeout(300.0, connect=10.0)
+_LOW_EFFORT = {"reasoning_effort": "low"}
+# What stands in the text when no reasoning parser is set (Kimi's and Qwen's marks).
+_REASONING_MARKS = ("<think>", "</think>", "◁think▷", "◁/think▷")
+_TOOL = "get_weather"
+
+
+class _Lenient(BaseModel):
+    """What a check reads of an answer; vLLM says more, and more with every version."""
+
+    model_config = ConfigDict(extra="ignore")
+
+
+class _Function(_Lenient):
+    name: str
+    arguments: str
+
+
+class _ToolCall(_Lenient):
+    function: _Function
+
+
+class _Message(_Lenient):
+    content: str | None = None
+    reasoning: str | None = None
+    tool_calls: tuple[_ToolCall, ...] | None = None
+
+
+class _Choice(_Lenient):
+    message: _Message
+    finish_reason: str | None = None
+
+
+class _Answer(_Lenient):
+    choices: tuple[_Choice, ...] = Field(min_length=1)
+
+
+class _Usage(_Lenient):
+    completion_tokens: int
+
+
+class _ChunkChoice(_Lenient):
+    delta: _Message
+    finish_reason: str | None = None
+
+
+class _Chunk(_Lenient):
+    choices: tuple[_ChunkChoice, ...] = ()
+    usage: _Usage | None = None
+
+
+class WeatherArguments(BaseModel):
+    """The parameters of the tool that the check offers; the answer's arguments must fit exactly."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    city: str = Field(min_length=1)
+    unit: Literal["celsius", "fahrenheit"]
+
+
+class NotAsPromised(Exception):
+    """A check's finding: what the endpoint did instead, in a sentence."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Endpoint:
+    base_url: str
+    api_key: str
+    served_model: str
+
+    def client(self, *, api_key: str | None = None) -> openai.OpenAI:
+        # trust_env=False: a proxy of this machine must not see requests to 127.0.0.1.
+        return openai.OpenAI(
+            base_url=self.base_url,
+            api_key=api_key or self.api_key,
+            max_retries=0,
+            http_client=openai.DefaultHttpxClient(trust_env=False, timeout=_TIMEOUT),
+        )
+
+    def ask(self, prompt: str, *, model: str | None = None, tools: Iterable[ChatCompletionToolParam] = ()) -> _Choice:
+        with self.client() as client:
+            answer = client.chat.completions.create(
+                model=model or self.served_model,
+                messages=[{"role": "user", "content": prompt}],
+                max_tokens=MAX_TOKENS,
+                tools=list(tools) or openai.omit,
+                extra_body=_LOW_EFFORT,
+            )
+        return _Answer.model_validate(answer.to_dict(warnings=False)).choices[0]
+
+
+def run(base_url: str, api_key: str, served_model: str) -> tuple[CheckResult, ...]:
+    """Every check of CHECKS in order, each with its finding in a sentence; one that fails never stops the others."""
+    endpoint = _Endpoint(base_url=base_url, api_key=api_key, served_model=served_model)
+    return tuple(_result(name, check, endpoint) for name, check in CHECKS.items())
+
+
+def _result(name: str, check: Callable[[_Endpoint], str], endpoint: _Endpoint) -> CheckResult:
+    try:
+        return CheckResult(check=name, ok=True, detail=check(endpoint))
+    except NotAsPromised as finding:
+        return CheckResult(check=name, ok=False, detail=str(finding))
+    except openai.APIStatusError as error:
+        return CheckResult(check=name, ok=False, detail=f"The endpoint answered {error.status_code}: {error.message}")
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        return CheckResult(check=name, ok=False, detail=f"The answer has another shape: {where}: {first['msg']}.")
+    # A stream that breaks is told by httpx2, a body that is no JSON by ValueError; the openai client wraps neither.
+    except (openai.OpenAIError, httpx2.HTTPError, ValueError) as error:
+        return CheckResult(check=name, ok=False, detail=f"No usable answer: {type(error).__name__}: {error}")
+
+
+def _model_id(endpoint: _Endpoint) -> str:
+    with endpoint.client() as client:
+        served = [model.id for model in client.models.list()]
+    if endpoint.served_model not in served:
+        raise NotAsPromised(f"/v1/models lists {', '.join(served) or 'nothing'}, not {endpoint.served_model}.")
+    return f"/v1/models lists {endpoint.served_model}."
+
+
+def _chat(endpoint: _Endpoint) -> str:
+    choice = endpoint.ask("In one short sentence: what is the capital of Brazil?")
+    text = (choice.message.content or "").strip()
+    if not text:
+        raise NotAsPromised(f"The answer's content is empty (finish_reason {choice.finish_reason}).")
+    if choice.finish_reason != "stop":
+        raise NotAsPromised(f"The answer ended with {choice.finish_reason}, not with stop.")
+    return f"{len(text)} characters of content, ended with stop."
+
+
+def _reasoning(endpoint: _Endpoint) -> str:
+    message = endpoint.ask("Think briefly, then answer: is 91 a prime number?").message
+    reasoning, text = (message.reasoning or "").strip(), message.content or ""
+    if not reasoning:
+        raise NotAsPromised("The answer has no reasoning field; is the reasoning parser set?")
+    if reasoning in text or any(mark in text for mark in _REASONING_MARKS):
+        raise NotAsPromised("The reasoning stands in the content too.")
+    return f"{len(reasoning)} characters of reasoning, apart from the content."
+
+
+def _streaming(endpoint: _Endpoint) -> str:
+    with endpoint.client() as client:
+        stream = client.chat.completions.create(
+            model=endpoint.served_model,
+            messages=[{"role": "user", "content": "Write the numbers from one to ten as words."}],
+            max_tokens=MAX_TOKENS,
+            stream=True,
+            stream_options={"include_usage": True},
+            extra_body=_LOW_EFFORT,
+        )
+        chunks = [_Chunk.model_validate(chunk.to_dict(warnings=False)) for chunk in stream]
+    choices = [choice for chunk in chunks for choice in chunk.choices]
+    pieces = [choice.delta.content for choice in choices if choice.delta.content]
+    if len(pieces) < 2:
+        raise NotAsPromised(f"The text came in {len(pieces)} piece(s), not as a stream.")
+    if not any(choice.finish_reason == "stop" for choice in choices[-1:]):
+        raise NotAsPromised("The stream ended without finish_reason stop.")
+    if chunks[-1].usage is None:
+        raise NotAsPromised("The stream ended without the usage that was asked for.")
+    return f"{len(pieces)} pieces, {chunks[-1].usage.completion_tokens} tokens, ended with stop and usage."
+
+
+def _tool_call(endpoint: _Endpoint) -> str:
+    tool: ChatCompletionToolParam = {
+        "type": "function",
+        "function": {
+            "name": _TOOL,
+            "description": "The weather of a city now.",
+            "parameters": WeatherArguments.model_json_schema(),
+        },
+    }
+    prompt = f"What is the weather in São Paulo in celsius? Call {_TOOL}; do not answer from memory."
+    calls = endpoint.ask(prompt, tools=[tool]).message.tool_calls or ()
+    if not calls:
+        raise NotAsPromised("The answer calls no tool; is the tool call parser set?")
+    function = calls[0].function
+    if function.name != _TOOL:
+        raise NotAsPromised(f"The answer calls {function.name}, which was not offered.")
+    try:
+        arguments = WeatherArguments.model_validate_json(function.arguments)
+    except ValidationError as error:
+        raise NotAsPromised(f"The arguments do not fit the schema: {function.arguments}") from error
+    return f"{_TOOL}({json.dumps(arguments.model_dump(), ensure_ascii=False)}), as the schema asks."
+
+
+def _wrong_key(endpoint: _Endpoint) -> str:
+    try:
+        with endpoint.client(api_key="not-the-key-of-this-session") as client:
+            client.models.list()
+    except openai.AuthenticationError:
+        return "A wrong key is refused with 401."
+    raise NotAsPromised("A wrong key is let in.")
+
+
+def _wrong_model(endpoint: _Endpoint) -> str:
+    model = f"{endpoint.served_model}-that-is-not-served"
+    try:
+        endpoint.ask("Say yes.", model=model)
+    except openai.NotFoundError:
+        return "A model that is not served is refused with 404."
+    raise NotAsPromised(f"{model} is answered, though it is not served.")
+
+
+CHECKS: Mapping[str, Callable[[_Endpoint], str]] = {
+    "model_id": _model_id,
+    "chat": _chat,
+    "reasoning": _reasoning,
+    "streaming": _streaming,
+    "tool_call": _tool_call,
+    "wrong_key": _wrong_key,
+    "wrong_model": _wrong_model,
+}
