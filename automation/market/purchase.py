@@ -66,8 +66,8 @@ def buy(target: Target, offer: Offer, approval: Approval, journal: Journal, envi
 def settle(target: Target, journal: Journal) -> Block | None:
     """Look whether an intended purchase has happened, and write down what is found; never buys.
 
-    None: no intent is open (any more), so nothing has been bought. An intent is given up when AWS shows no reservation an
-    hour later; before that this raises PurchaseUnclear.
+    None: no intent is open (any more), so nothing has been bought. An intent is given up when AWS shows no
+    reservation an hour later; before that this raises PurchaseUnclear.
     """
     record = journal.record()
     if record.intent is None:
