@@ -85,35 +85,27 @@ class NotAsPromised(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class _Endpoint:
-    base_url: str
-    api_key: str
+    client: openai.OpenAI
     served_model: str
 
-    def client(self, *, api_key: str | None = None) -> openai.OpenAI:
-        # trust_env=False: a proxy of this machine must not see requests to 127.0.0.1.
-        return openai.OpenAI(
-            base_url=self.base_url,
-            api_key=api_key or self.api_key,
-            max_retries=0,
-            http_client=openai.DefaultHttpxClient(trust_env=False, timeout=_TIMEOUT),
-        )
-
     def ask(self, prompt: str, *, model: str | None = None, tools: Iterable[ChatCompletionToolParam] = ()) -> _Choice:
-        with self.client() as client:
-            answer = client.chat.completions.create(
-                model=model or self.served_model,
-                messages=[{"role": "user", "content": prompt}],
-                max_tokens=MAX_TOKENS,
-                tools=list(tools) or openai.omit,
-                extra_body=_LOW_EFFORT,
-            )
+        answer = self.client.chat.completions.create(
+            model=model or self.served_model,
+            messages=[{"role": "user", "content": prompt}],
+            max_tokens=MAX_TOKENS,
+            tools=list(tools) or openai.omit,
+            extra_body=_LOW_EFFORT,
+        )
         return _Answer.model_validate(answer.to_dict(warnings=False)).choices[0]
 
 
 def run(base_url: str, api_key: str, served_model: str) -> tuple[CheckResult, ...]:
     """Every check of CHECKS in order, each with its finding in a sentence; one that fails never stops the others."""
-    endpoint = _Endpoint(base_url=base_url, api_key=api_key, served_model=served_model)
-    return tuple(_result(name, check, endpoint) for name, check in CHECKS.items())
+    # trust_env=False: a proxy of this machine must not see requests to 127.0.0.1.
+    http_client = openai.DefaultHttpxClient(trust_env=False, timeout=_TIMEOUT)
+    with openai.OpenAI(base_url=base_url, api_key=api_key, max_retries=0, http_client=http_client) as client:
+        endpoint = _Endpoint(client=client, served_model=served_model)
+        return tuple(_result(name, check, endpoint) for name, check in CHECKS.items())
 
 
 def _result(name: str, check: Callable[[_Endpoint], str], endpoint: _Endpoint) -> CheckResult:
@@ -133,8 +125,7 @@ def _result(name: str, check: Callable[[_Endpoint], str], endpoint: _Endpoint) -
 
 
 def _model_id(endpoint: _Endpoint) -> str:
-    with endpoint.client() as client:
-        served = [model.id for model in client.models.list()]
+    served = [model.id for model in endpoint.client.models.list()]
     if endpoint.served_model not in served:
         raise NotAsPromised(f"/v1/models lists {', '.join(served) or 'nothing'}, not {endpoint.served_model}.")
     return f"/v1/models lists {endpoint.served_model}."
@@ -161,16 +152,15 @@ def _reasoning(endpoint: _Endpoint) -> str:
 
 
 def _streaming(endpoint: _Endpoint) -> str:
-    with endpoint.client() as client:
-        stream = client.chat.completions.create(
-            model=endpoint.served_model,
-            messages=[{"role": "user", "content": "Write the numbers from one to ten as words."}],
-            max_tokens=MAX_TOKENS,
-            stream=True,
-            stream_options={"include_usage": True},
-            extra_body=_LOW_EFFORT,
-        )
-        chunks = [_Chunk.model_validate(chunk.to_dict(warnings=False)) for chunk in stream]
+    stream = endpoint.client.chat.completions.create(
+        model=endpoint.served_model,
+        messages=[{"role": "user", "content": "Write the numbers from one to ten as words."}],
+        max_tokens=MAX_TOKENS,
+        stream=True,
+        stream_options={"include_usage": True},
+        extra_body=_LOW_EFFORT,
+    )
+    chunks = [_Chunk.model_validate(chunk.to_dict(warnings=False)) for chunk in stream]
     choices = [choice for chunk in chunks for choice in chunk.choices]
     pieces = [choice.delta.content for choice in choices if choice.delta.content]
     if len(pieces) < 2:
@@ -207,8 +197,7 @@ def _tool_call(endpoint: _Endpoint) -> str:
 
 def _wrong_key(endpoint: _Endpoint) -> str:
     try:
-        with endpoint.client(api_key="not-the-key-of-this-session") as client:
-            client.models.list()
+        endpoint.client.with_options(api_key="not-the-key-of-this-session").models.list()
     except openai.AuthenticationError:
         return "A wrong key is refused with 401."
     raise NotAsPromised("A wrong key is let in.")
