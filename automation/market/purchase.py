@@ -110,8 +110,8 @@ def _bought(place: Target, session: str) -> Reservation | None:
 
 def _buy_once(place: Target, offer: Offer, session: str, journal: Journal) -> Reservation:
     now = place.clock.now()
-    intent = PurchaseIntent(offering_id=offer.offering_id, region=offer.region, fee_usd=offer.fee_usd, intended_at=now)
-    journal.write(PurchaseIntended(at=now, offering_id=offer.offering_id, region=offer.region, fee_usd=offer.fee_usd))
+    intent = PurchaseIntent(offer=offer, intended_at=now)
+    journal.write(PurchaseIntended(at=now, offer=offer))
     try:
         _call(place, offer, session)
     except (ClientError, BotoCoreError, HTTPClientError) as error:

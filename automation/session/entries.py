@@ -157,10 +157,11 @@ class FaultSeen(_Line):
 
 
 class EndAsked(_Line):
-    """The session ends before its time."""
+    """The session ends before its time. `gave_up`: by a rule, because it could not go on; else somebody asked for it."""
 
     kind: Literal["end-asked"] = "end-asked"
     reason: str
+    gave_up: bool = False
 
 
 class Closed(_Line):

@@ -55,14 +55,16 @@ def _add(record: Record, entry: Entry) -> Record:
         case lines.StartupMarked(phase=name, ended=ended):
             return replace(record, startup=(*record.startup, StartupMark(phase=name, ended=ended)))
         case lines.Accepted(checks=checks):
-            return replace(record, acceptance=checks, acceptance_runs=record.acceptance_runs + 1)
+            return replace(
+                record, acceptance=checks, acceptance_runs=record.acceptance_runs + 1, acceptance_at=entry.at
+            )
         case lines.Swept(residual=residual):
-            return replace(record, residual=residual, sweeps=record.sweeps + 1)
+            return replace(record, residual=residual, sweeps=record.sweeps + 1, swept_at=entry.at)
         case lines.FaultSeen(what=what, at=at):
             return replace(record, faults=(*record.faults, Fault(at=at, what=what)))
-        case lines.EndAsked(reason=reason, at=at):
+        case lines.EndAsked(reason=reason, gave_up=gave_up, at=at):
             # The first reason stands: later ones only repeat it.
-            return record if record.end_asked else replace(record, end_asked=at, end_reason=reason)
+            return record if record.end_asked else replace(record, end_asked=at, end_reason=reason, gave_up=gave_up)
         case lines.Closed(outcome=outcome):
             return replace(record, outcome=outcome, phases=_ended(record, entry))
         case lines.UsageStarted() | lines.UsageEnded():

@@ -118,15 +118,18 @@ class Record:
     startup: tuple[StartupMark, ...] = ()
     acceptance: tuple[CheckResult, ...] = ()
     acceptance_runs: int = 0
+    acceptance_at: datetime | None = None
     usage: tuple[Usage, ...] = ()
     residual: tuple[Residual, ...] = ()
     sweeps: int = 0
+    swept_at: datetime | None = None
     faults: tuple[Fault, ...] = ()
     operations: tuple[OperationRun, ...] = ()
     raised: datetime | None = None
     drain_asked: datetime | None = None
     end_asked: datetime | None = None
     end_reason: str | None = None
+    gave_up: bool = False
     outcome: str | None = None
 
     @property
@@ -149,6 +152,12 @@ class Record:
     def destroyed(self) -> bool:
         """Whether the stack is gone: the last operation that ended was a `destroy` that went well."""
         return self._last_success("destroy")
+
+    def tries(self, name: OperationName) -> tuple[OperationRun, ...]:
+        """The runs of an operation since the last one that went well."""
+        runs = [run for run in self.operations if run.name == name and run.ended]
+        good = [index for index, run in enumerate(runs) if run.exit_code == 0]
+        return tuple(runs[good[-1] + 1 :] if good else runs)
 
     def _last_success(self, name: OperationName) -> bool:
         ended = [operation for operation in self.operations if operation.ended]

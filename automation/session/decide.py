@@ -1,0 +1,213 @@
+"""What a session does next: a pure function of its plan, of what is seen, of what it remembers, and of AWS's time.
+
+A crash, Ctrl-C, another terminal and a resumed session are all the same thing here: look again and go on. The function
+also says when to look next, so that a day of serving needs some dozens of looks.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+
+from automation.market.reservations import ACTIVE, NEVER, OVER, PAYING
+from automation.session.observation import Observation, OperationSeen, Unknown
+from automation.session.plan import Plan
+from automation.session.record import OperationName, PhaseName, Record
+
+Quick = Literal["give-up", "raise-nodes", "accept", "drain", "sweep", "report"]
+"""What the loop does itself, within seconds."""
+
+UP_TRIES = 4
+DESTROY_TRIES = 6
+ACCEPT_TRIES = 3
+SWEEP_TRIES = 6
+
+_SOON = timedelta(seconds=2)
+_STARTUP_LOOK = timedelta(seconds=5)
+_RUNNING_LOOK = timedelta(seconds=15)
+_PAYMENT_LOOK = timedelta(minutes=1)
+_LONGEST_LOOK = timedelta(minutes=30)
+_PAUSE = timedelta(seconds=30)
+_ACCEPT_PAUSE = timedelta(seconds=15)
+# A scale-in evicts for up to 15 minutes: https://docs.aws.amazon.com/eks/latest/userguide/managed-node-update-behavior.html
+_DRAIN_LIMIT = timedelta(minutes=20)
+# Longer than any `up` or `destroy` of this stack; EKS's own slowest step is an hour at most.
+_OPERATION_LIMIT = timedelta(minutes=90)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Start:
+    """Begin an operation: `up` and `destroy` as detached children, the others at once. `why` is for people."""
+
+    operation: OperationName | Quick
+    phase: PhaseName | None
+    why: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Interrupt:
+    """Ask the running operation, once, to stop after what it is doing."""
+
+    number: int
+    phase: PhaseName | None
+    why: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wait:
+    """Nothing to do before `until`, or before the running operation has ended; `why` says what is waited for."""
+
+    until: datetime
+    phase: PhaseName | None
+    why: str
+
+
+Decision = Start | Interrupt | Wait
+
+
+def decide(plan: Plan, observation: Observation, record: Record, now: datetime) -> Decision:
+    """The next step. Nodes are never raised before the block is active, nor after its drain moment."""
+    ending = _ending(plan, observation, record, now)
+    if observation.running:
+        return _while_running(observation.running, plan, record, now, ending)
+    if ending:
+        return _end(plan, observation, record, now)
+    if not record.prepared:
+        return _prepare(plan, observation, record, now)
+    if observation.reservation_state != ACTIVE:
+        return _await_start(plan, observation, now)
+    return _serve(plan, observation, record, now)
+
+
+def _ending(plan: Plan, observation: Observation, record: Record, now: datetime) -> bool:
+    over = observation.reservation_state in NEVER | OVER
+    return record.end_asked is not None or now >= plan.moments.drain or over
+
+
+def _while_running(running: OperationSeen, plan: Plan, record: Record, now: datetime, ending: bool) -> Decision:
+    run = next(run for run in record.operations if run.number == running.number)
+    phase: PhaseName = "prepare" if running.name == "up" else "destroy"
+    too_long = now - run.started > _OPERATION_LIMIT
+    if run.interrupted is None and (too_long or (ending and running.name == "up")):
+        why = f"`{running.name}` has run for more than {_OPERATION_LIMIT}" if too_long else "the session ends"
+        return Interrupt(number=running.number, phase=phase, why=why)
+    until = now + _RUNNING_LOOK if ending else min(now + _RUNNING_LOOK, plan.moments.drain)
+    return Wait(until=until, phase=phase, why=f"`pulumi {running.name}`")
+
+
+def _prepare(plan: Plan, observation: Observation, record: Record, now: datetime) -> Decision:
+    state = observation.reservation_state
+    if isinstance(state, Unknown):
+        return Wait(until=now + _PAUSE, phase=record.phase, why=f"AWS: {state.reason}")
+    if state in PAYING:
+        # AWS releases a block whose payment has not cleared 5 minutes before its start; a node group can't be made before.
+        return Wait(until=now + _PAYMENT_LOOK, phase="buy", why=f"the payment of the block ({state})")
+    if now < plan.moments.prepare_by:
+        return Wait(until=_toward(plan.moments.prepare_by, now), phase="wait", why="the time to prepare")
+    if now + plan.budget.total >= plan.moments.drain:
+        return _give_up("The stack is not up, and what is left of the block is too short to serve.")
+    tries = record.tries("up")
+    if len(tries) >= UP_TRIES:
+        return _give_up(f"The stack did not come up in {UP_TRIES} tries.")
+    if tries and (again := _after(tries[-1].ended, len(tries))) > now:
+        return Wait(until=again, phase="prepare", why="a pause before the next try")
+    return Start(operation="up", phase="prepare", why="everything but the nodes")
+
+
+def _await_start(plan: Plan, observation: Observation, now: datetime) -> Decision:
+    state = observation.reservation_state
+    if now < plan.moments.start:
+        return Wait(until=_toward(plan.moments.start, now), phase="wait", why="the start of the block")
+    if now + plan.budget.total >= plan.moments.drain:
+        return _give_up("The block did not become active, and what is left of it is too short to serve.")
+    seen = state.reason if isinstance(state, Unknown) else state
+    return Wait(until=now + _SOON, phase="start", why=f"the block to become active ({seen})")
+
+
+def _serve(plan: Plan, observation: Observation, record: Record, now: datetime) -> Decision:
+    group = observation.group
+    if isinstance(group, Unknown):
+        return Wait(until=now + _SOON, phase="start", why=f"AWS: {group.reason}")
+    if group is None:
+        return _give_up("The stack is up, but AWS knows no GPU node group.")
+    if group.desired < plan.block.instance_count or group.suspended:
+        if now + plan.budget.total >= plan.moments.drain:
+            return _give_up("The nodes do not run, and what is left of the block is too short to serve.")
+        return Start(operation="raise-nodes", phase="start", why=f"{plan.block.instance_count} node(s)")
+    startup = observation.startup
+    if startup is None or isinstance(startup, Unknown):
+        why = "the cluster" if startup is None else startup.reason
+        return Wait(until=now + _STARTUP_LOOK, phase=_serving_phase(record), why=why)
+    if startup.phase is not None:
+        return Wait(until=now + _STARTUP_LOOK, phase=_serving_phase(record), why=startup.waiting_for)
+    if record.accepted:
+        return Wait(until=_toward(plan.moments.drain, now), phase="serve", why="the drain; the endpoint serves")
+    if record.acceptance_runs >= ACCEPT_TRIES:
+        # The fee is spent either way: the endpoint stays up for people to look at. The outcome tells.
+        return Wait(until=_toward(plan.moments.drain, now), phase="accept", why="the drain; the acceptance failed")
+    if record.acceptance_at and (again := record.acceptance_at + _ACCEPT_PAUSE) > now:
+        return Wait(until=again, phase="accept", why="a pause before the acceptance is tried again")
+    return Start(operation="accept", phase="accept", why="the endpoint answers")
+
+
+def _serving_phase(record: Record) -> PhaseName:
+    return "serve" if record.accepted else "start"
+
+
+def _end(plan: Plan, observation: Observation, record: Record, now: datetime) -> Decision:
+    return (
+        _drain(plan, observation, record, now)
+        or _destroy(plan, record, now)
+        or _sweep(record, now)
+        or Start(operation="report", phase=None, why="the session is over")
+    )
+
+
+def _drain(plan: Plan, observation: Observation, record: Record, now: datetime) -> Decision | None:
+    if record.destroyed:
+        return None
+    group = observation.group
+    limit = (record.drain_asked or max(record.end_asked or plan.moments.drain, record.opened)) + _DRAIN_LIMIT
+    if now >= limit:
+        # Deleting the node group takes its nodes by force: nothing waits for ever beside a bill.
+        return None
+    if isinstance(group, Unknown):
+        return Wait(until=now + _STARTUP_LOOK, phase="drain", why=f"AWS: {group.reason}")
+    if group and group.desired > 0:
+        return Start(operation="drain", phase="drain", why="no nodes any more")
+    if observation.gpu_instances:
+        return Wait(until=now + _STARTUP_LOOK, phase="drain", why=f"{observation.gpu_instances} instance(s) to end")
+    return None
+
+
+def _destroy(plan: Plan, record: Record, now: datetime) -> Decision | None:
+    tries = record.tries("destroy")
+    if not record.operations or record.destroyed or len(tries) >= DESTROY_TRIES:
+        return None
+    if tries and now >= max(plan.moments.sweep_by, record.opened):
+        return None
+    if tries and (again := _after(tries[-1].ended, len(tries))) > now:
+        return Wait(until=again, phase="destroy", why="a pause before the next try")
+    return Start(operation="destroy", phase="destroy", why="everything that the stack made")
+
+
+def _sweep(record: Record, now: datetime) -> Decision | None:
+    if record.sweeps and (not record.residual or record.sweeps >= SWEEP_TRIES):
+        return None
+    if record.swept_at and (again := record.swept_at + _PAUSE * record.sweeps) > now:
+        return Wait(until=again, phase="sweep", why=f"{len(record.residual)} left-over(s) to go")
+    return Start(operation="sweep", phase="sweep", why="proof that nothing is left")
+
+
+def _give_up(why: str) -> Start:
+    return Start(operation="give-up", phase=None, why=why)
+
+
+def _after(ended: datetime | None, tries: int) -> datetime:
+    """When to try again: half a minute after the first failure, then twice as long each time."""
+    return (ended or datetime.min) + _PAUSE * 2 ** (tries - 1)
+
+
+def _toward(moment: datetime, now: datetime) -> datetime:
+    """Half of the way to a moment, so that a look is never far from it; the last minute in one go."""
+    left = moment - now
+    return moment if left <= timedelta(minutes=1) else now + min(left / 2, _LONGEST_LOOK)

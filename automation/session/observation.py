@@ -1,0 +1,88 @@
+"""What a session looks like from outside at one instant: values only; `observe.py` looks.
+
+Each piece may be `Unknown` with the reason. An API error is an observation too and never ends the loop.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from automation.serving.startup import StartupView
+from automation.session.record import OperationName
+from planning.costs import Usage, UsageKind
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unknown:
+    """This could not be looked at now; `reason` is a sentence."""
+
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class OperationSeen:
+    """The last detached child. `exit_code` None once it is not running: it vanished without a word."""
+
+    number: int
+    name: OperationName
+    running: bool
+    exit_code: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class GpuGroup:
+    """The Auto Scaling group behind the GPU node group. `last_activity` is AWS's own sentence on its latest launch or
+    termination, `suspended` the processes that AWS or somebody suspended."""
+
+    name: str
+    desired: int
+    last_activity: str
+    failed: bool
+    suspended: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Volume:
+    """A gp3 volume that came with an instance."""
+
+    volume_id: str
+    gib: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Instance:
+    """An EC2 instance of the session, also one that has been terminated. `in_block`: it runs in the reservation, so the
+    block's fee pays for it."""
+
+    instance_id: str
+    instance_type: str
+    state: str
+    launched: datetime
+    ended: datetime | None
+    in_block: bool
+    volumes: tuple[Volume, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Observation:
+    """One look. `usage` is what bills now or has billed, outside the block's fee; `unseen` are the kinds of it that
+    could not be looked at. `group` and `startup` None: there is no GPU group, or no cluster to look into."""
+
+    reservation_state: str | Unknown
+    operation: OperationSeen | None
+    group: GpuGroup | Unknown | None
+    instances: tuple[Instance, ...] | Unknown
+    usage: tuple[Usage, ...]
+    unseen: frozenset[UsageKind]
+    startup: StartupView | Unknown | None
+
+    @property
+    def gpu_instances(self) -> int:
+        """How many instances of the block are not yet terminated; 0 when that is not known."""
+        if isinstance(self.instances, Unknown):
+            return 0
+        return sum(instance.in_block and instance.state != "terminated" for instance in self.instances)
+
+    @property
+    def running(self) -> OperationSeen | None:
+        """The operation that runs now."""
+        return self.operation if self.operation and self.operation.running else None
