@@ -2,6 +2,8 @@
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from datetime import UTC, datetime
 
 import pytest
 from starlette.applications import Starlette
@@ -10,6 +12,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from automation.serving.acceptance import CHECKS, run
+from rehearsal.model_server import Flaw, ModelServer, ServingOptions
 
 API_KEY = "right"
 MODEL = "Kimi-K3"
@@ -58,7 +61,38 @@ def test_a_flaw_fails_its_own_check_and_no_other(flaw: str, serve: Callable[[Sta
 
 
 def test_every_check_is_proved_able_to_fail() -> None:
-    assert set(FLAWS.values()) == set(CHECKS)
+    assert set(FLAWS.values()) == {flaw.value for flaw in Flaw} == set(CHECKS)
+
+
+@pytest.fixture
+def simulated() -> Iterator[Callable[..., int]]:
+    """Starts the model server of a rehearsal with flaws; gives its port."""
+    with ExitStack() as servers:
+
+        def start(*flaws: Flaw) -> int:
+            options = ServingOptions(
+                served_model_names=(MODEL,),
+                api_key=API_KEY,
+                max_model_len=32768,
+                reasoning_parser="kimi_k3",
+                tool_call_parser="kimi_k3",
+                enable_auto_tool_choice=True,
+            )
+            server = ModelServer(options, now=lambda: datetime(2026, 12, 1, tzinfo=UTC), flaws=frozenset(flaws))
+            servers.callback(server.stop)
+            server.start()
+            return server.port
+
+        yield start
+
+
+def test_the_model_of_a_rehearsal_passes_every_check(simulated: Callable[..., int]) -> None:
+    assert false_checks(simulated()) == []
+
+
+@pytest.mark.parametrize("flaw", Flaw)
+def test_each_flaw_of_a_rehearsals_model_fails_its_own_check(flaw: Flaw, simulated: Callable[..., int]) -> None:
+    assert false_checks(simulated(flaw)) == [flaw.value]
 
 
 def test_an_endpoint_that_is_not_there_fails_every_check() -> None:
