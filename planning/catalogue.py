@@ -43,7 +43,8 @@ class InstanceType:
     """An EC2 instance type; memory in MiB as AWS lists it, `gpu_memory_mib` per GPU.
 
     `network_gbps` is what S3 can use: the baseline of one ENA interface on card 0. `efa_cards` are the network card
-    indexes that take an EFA interface (on p6-b300 card 0 takes none). A price is None where no list shows one.
+    indexes that take an EFA interface (on p6-b300 card 0 takes none), `efa_device_index` the place on each such card.
+    A price is None where no list shows one.
     """
 
     name: str
@@ -55,6 +56,7 @@ class InstanceType:
     allocatable_memory_mib: int
     network_cards: int
     efa_cards: tuple[int, ...]
+    efa_device_index: int
     network_gbps: Decimal
     nvme_bytes: int
     block_usd_per_hour: Constant | None

@@ -1,0 +1,20 @@
+"""Names by which the rest of the product finds what this program makes."""
+
+SESSION_TAG = "rent-the-block:session"
+
+GPU_NODE_GROUP = "gpu"
+SYSTEM_NODE_GROUP = "system"
+
+ROLE_LABEL = "rent-the-block/role"
+GPU_ROLE = "gpu"
+SYSTEM_ROLE = "system"
+
+GPU_RESOURCE = "nvidia.com/gpu"
+GPU_TAINT_KEY = "nvidia.com/gpu"
+GPU_TAINT_VALUE = "present"
+
+APP_LABEL = "app.kubernetes.io/name"
+DEVICE_PLUGIN = "nvidia-device-plugin"
+
+VLLM = "vllm"
+"""Namespace, Helm release, Deployment, Service, container and service account all bear it."""

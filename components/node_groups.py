@@ -1,0 +1,286 @@
+"""The two node groups: `gpu`, which waits for its block at size 0, and `system`, which carries CoreDNS.
+
+The rules of a managed node group on a Capacity Block (EKS user guide, capacity-blocks-mng): market type, reservation id
+and instance type stand in a launch template of ours and nowhere else, `capacity_type` says CAPACITY_BLOCK, the one
+subnet lies in the block's zone, and there is no placement group. pulumi-eks can't say that in its groups.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypedDict
+
+import pulumi
+import pulumi_aws as aws
+
+from components import names, versions
+from planning.catalogue import InstanceType
+
+NODE_POLICIES = ("AmazonEKSWorkerNodePolicy", "AmazonEKS_CNI_Policy", "AmazonEC2ContainerRegistryPullOnly")
+SYSTEM_INSTANCE_TYPE = "m7i.large"
+SYSTEM_NODES = 1
+SYSTEM_ROOT_GIB = 20
+GPU_ROOT_GIB = 200  # images and caches live on the NVMe; this is for the system and its logs
+TAGGED_BY_TEMPLATE = ("instance", "volume", "network-interface")  # the provider's default tags do not reach these
+
+GPU_TAINTS = (aws.eks.NodeGroupTaintArgs(key=names.GPU_TAINT_KEY, value=names.GPU_TAINT_VALUE, effect="NO_SCHEDULE"),)
+
+_ASSUME_BY_EC2 = (
+    '{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"ec2.amazonaws.com"},'
+    '"Action":"sts:AssumeRole"}]}'
+)
+
+
+class NetworkInterface(TypedDict):
+    """One interface of a launch template, as aws.ec2.LaunchTemplate takes it."""
+
+    network_card_index: int
+    device_index: int
+    interface_type: str
+    security_groups: list[pulumi.Input[str]]
+    delete_on_termination: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeGroupsArgs:
+    """`reservation_id` None: the GPU group rents on demand. `tags` are put on instances, volumes and interfaces."""
+
+    cluster_name: pulumi.Input[str]
+    cluster_security_group_id: pulumi.Input[str]
+    vpc_id: pulumi.Input[str]
+    subnet_id: pulumi.Input[str]
+    instance_type: InstanceType
+    instance_count: int
+    reservation_id: str | None
+    tags: dict[str, str]
+
+
+class NodeGroups(pulumi.ComponentResource):
+    """See the module."""
+
+    gpu: aws.eks.NodeGroup
+    system: aws.eks.NodeGroup
+
+    def __init__(self, name: str, args: NodeGroupsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("rent-the-block:nodes:NodeGroups", name, None, opts)
+        role, attachments = self._node_role(name)
+        system_template = aws.ec2.LaunchTemplate(
+            f"{name}-system",
+            launch_template_args(
+                instance_type=SYSTEM_INSTANCE_TYPE,
+                root_gib=SYSTEM_ROOT_GIB,
+                reservation_id=None,
+                user_data=None,
+                network_interfaces=None,
+                tags=args.tags,
+            ),
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+        self.system = aws.eks.NodeGroup(
+            f"{name}-system",
+            node_group_args(
+                group=names.SYSTEM_NODE_GROUP,
+                role=names.SYSTEM_ROLE,
+                args=args,
+                node_role_arn=role.arn,
+                template=system_template,
+                ami_type="AL2023_x86_64_STANDARD",
+                capacity_type="ON_DEMAND",
+                sizes=(SYSTEM_NODES, SYSTEM_NODES, SYSTEM_NODES),
+                taints=(),
+            ),
+            opts=pulumi.ResourceOptions(parent=self, depends_on=attachments, delete_before_replace=True),
+        )
+        gpu_template = aws.ec2.LaunchTemplate(
+            f"{name}-gpu",
+            launch_template_args(
+                instance_type=args.instance_type.name,
+                root_gib=GPU_ROOT_GIB,
+                reservation_id=args.reservation_id,
+                user_data=node_config_user_data(),
+                network_interfaces=self._gpu_interfaces(name, args),
+                tags=args.tags,
+            ),
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+        self.gpu = aws.eks.NodeGroup(
+            f"{name}-gpu",
+            node_group_args(
+                group=names.GPU_NODE_GROUP,
+                role=names.GPU_ROLE,
+                args=args,
+                node_role_arn=role.arn,
+                template=gpu_template,
+                ami_type="AL2023_x86_64_NVIDIA",
+                capacity_type="CAPACITY_BLOCK" if args.reservation_id else "ON_DEMAND",
+                sizes=(0, 0, args.instance_count),
+                taints=GPU_TAINTS,
+            ),
+            opts=pulumi.ResourceOptions(
+                parent=self,
+                depends_on=attachments,
+                delete_before_replace=True,
+                # The path is the provider's, in camel case: the Python name is ignored in silence, and an `up` while
+                # serving would then drain paid nodes.
+                ignore_changes=["scalingConfig.desiredSize"],
+            ),
+        )
+        self.register_outputs({"gpu": self.gpu.node_group_name, "system": self.system.node_group_name})
+
+    def _node_role(self, name: str) -> tuple[aws.iam.Role, list[pulumi.Resource]]:
+        own = pulumi.ResourceOptions(parent=self)
+        role = aws.iam.Role(f"{name}-node", assume_role_policy=_ASSUME_BY_EC2, opts=own)
+        attachments: list[pulumi.Resource] = [
+            aws.iam.RolePolicyAttachment(
+                f"{name}-{policy}", role=role.name, policy_arn=f"arn:aws:iam::aws:policy/{policy}", opts=own
+            )
+            for policy in NODE_POLICIES
+        ]
+        return role, attachments
+
+    def _gpu_interfaces(self, name: str, args: NodeGroupsArgs) -> list[NetworkInterface] | None:
+        """None for one node: NVLink carries a model on one node, and EKS then attaches the cluster's group itself."""
+        if args.instance_count == 1 or not args.instance_type.efa_cards:
+            return None
+        own = pulumi.ResourceOptions(parent=self)
+        group = aws.ec2.SecurityGroup(f"{name}-efa", vpc_id=args.vpc_id, description="EFA between GPU nodes", opts=own)
+        # EFA needs both rules to name the group itself; a rule by address does not count.
+        aws.vpc.SecurityGroupIngressRule(
+            f"{name}-efa-in",
+            security_group_id=group.id,
+            referenced_security_group_id=group.id,
+            ip_protocol="-1",
+            opts=own,
+        )
+        aws.vpc.SecurityGroupEgressRule(
+            f"{name}-efa-out",
+            security_group_id=group.id,
+            referenced_security_group_id=group.id,
+            ip_protocol="-1",
+            opts=own,
+        )
+        return network_interfaces(args.instance_type, args.instance_count, [args.cluster_security_group_id, group.id])
+
+
+def network_interfaces(
+    instance: InstanceType, nodes: int, security_group_ids: Sequence[pulumi.Input[str]]
+) -> list[NetworkInterface] | None:
+    """An ENA interface on card 0 and an EFA-only one on each card that takes it; None where one interface will do.
+
+    Secondary interfaces are EFA-only: a plain EFA interface makes the node's agent wait for an address and never join.
+    With interfaces in the template EKS no longer attaches its own security group, so `security_group_ids` has it.
+    """
+    if nodes == 1 or not instance.efa_cards:
+        return None
+
+    def interface(card: int, device: int, kind: str) -> NetworkInterface:
+        return {
+            "network_card_index": card,
+            "device_index": device,
+            "interface_type": kind,
+            "security_groups": list(security_group_ids),
+            "delete_on_termination": "true",
+        }
+
+    efa = [interface(card, instance.efa_device_index, "efa-only") for card in instance.efa_cards]
+    return [interface(0, 0, "interface"), *efa]
+
+
+def node_config_user_data() -> str:
+    """A node's NodeConfig as base64 MIME: images, logs and pod storage on a RAID0 of its NVMe, parallel image pull.
+
+    https://awslabs.github.io/amazon-eks-ami/nodeadm/doc/api/
+    """
+    text = "\n".join(
+        (
+            "MIME-Version: 1.0",
+            'Content-Type: multipart/mixed; boundary="NODECONFIG"',
+            "",
+            "--NODECONFIG",
+            "Content-Type: application/node.eks.aws",
+            "",
+            "apiVersion: node.eks.aws/v1alpha1",
+            "kind: NodeConfig",
+            "spec:",
+            "  featureGates:",
+            "    FastImagePull: true",
+            "  instance:",
+            "    localStorage:",
+            "      strategy: RAID0",
+            "",
+            "--NODECONFIG--",
+            "",
+        )
+    )
+    return base64.b64encode(text.encode()).decode()
+
+
+def launch_template_args(
+    *,
+    instance_type: str,
+    root_gib: int,
+    reservation_id: str | None,
+    user_data: str | None,
+    network_interfaces: list[NetworkInterface] | None,
+    tags: dict[str, str],
+) -> aws.ec2.LaunchTemplateArgs:
+    """The launch template of a group; with `reservation_id` the shape that a Capacity Block demands.
+
+    What does not apply is left out, not empty: an empty block is a permanent difference, and an empty reservation
+    target is accepted and fails at the launch.
+    """
+    return aws.ec2.LaunchTemplateArgs(
+        instance_type=instance_type,
+        instance_market_options={"market_type": "capacity-block"} if reservation_id else None,
+        capacity_reservation_specification=(
+            {"capacity_reservation_target": {"capacity_reservation_id": reservation_id}} if reservation_id else None
+        ),
+        # One hop: pods take credentials from Pod Identity and never from the node.
+        metadata_options={"http_endpoint": "enabled", "http_tokens": "required", "http_put_response_hop_limit": 1},
+        block_device_mappings=[
+            {
+                "device_name": "/dev/xvda",
+                "ebs": {
+                    "volume_size": root_gib,
+                    "volume_type": "gp3",
+                    "encrypted": "true",
+                    "delete_on_termination": "true",
+                },
+            }
+        ],
+        network_interfaces=network_interfaces,
+        user_data=user_data,
+        tag_specifications=[{"resource_type": kind, "tags": tags} for kind in TAGGED_BY_TEMPLATE],
+    )
+
+
+def node_group_args(
+    *,
+    group: str,
+    role: str,
+    args: NodeGroupsArgs,
+    node_role_arn: pulumi.Input[str],
+    template: aws.ec2.LaunchTemplate,
+    ami_type: str,
+    capacity_type: str,
+    sizes: tuple[int, int, int],
+    taints: Sequence[aws.eks.NodeGroupTaintArgs],
+) -> aws.eks.NodeGroupArgs:
+    """A managed group of the template's instance type; `sizes` are minimum, desired and maximum."""
+    smallest, desired, largest = sizes
+    return aws.eks.NodeGroupArgs(
+        cluster_name=args.cluster_name,
+        node_group_name=group,
+        node_role_arn=node_role_arn,
+        subnet_ids=[args.subnet_id],
+        ami_type=ami_type,
+        release_version=versions.NODE_AMI_RELEASE,
+        capacity_type=capacity_type,
+        # "$Latest" would be a difference at every update.
+        launch_template={"id": template.id, "version": template.latest_version.apply(str)},
+        scaling_config={"min_size": smallest, "desired_size": desired, "max_size": largest},
+        labels={names.ROLE_LABEL: role},
+        taints=list(taints),
+    )

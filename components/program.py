@@ -1,0 +1,84 @@
+"""The program of a stack: settings, platform, outputs. `pulumi up` runs it, and so does the Automation API."""
+
+from __future__ import annotations
+
+import pulumi
+import pulumi_aws as aws
+import pulumi_eks as eks
+
+from components import names
+from components.platform import Platform, PlatformArgs
+from components.settings import LookupFailed, Reservation, Settings, read_settings
+
+# EKS has no control planes in these: https://docs.aws.amazon.com/eks/latest/userguide/network-reqs.html
+ZONES_WITHOUT_EKS = ("use1-az3", "usw1-az2", "cac1-az3")
+
+
+class AwsLookup:
+    """The settings' questions, answered by AWS through the provider that the whole stack uses."""
+
+    def __init__(self, session: str) -> None:
+        self._session = session
+        self._providers: dict[str, aws.Provider] = {}
+
+    def provider(self, region: str) -> aws.Provider:
+        """The stack's only aws provider; every resource that takes tags gets the session's."""
+        if region not in self._providers:
+            self._providers[region] = aws.Provider(
+                "aws",
+                region=region,
+                default_tags={"tags": {names.SESSION_TAG: self._session}},
+            )
+        return self._providers[region]
+
+    def reservation(self, region: str, reservation_id: str) -> Reservation:
+        try:
+            found = aws.ec2.get_capacity_block_reservation(id=reservation_id, opts=self._options(region))
+        except Exception as error:  # the SDK raises nothing narrower for a failed invoke
+            raise LookupFailed(str(error)) from error
+        return Reservation(
+            instance_type=found.instance_type,
+            availability_zone_id=found.availability_zone_id,
+            state=found.state,
+        )
+
+    def zone_ids(self, region: str) -> tuple[str, ...]:
+        only_zones = [{"name": "zone-type", "values": ["availability-zone"]}]
+        try:
+            found = aws.get_availability_zones(state="available", filters=only_zones, opts=self._options(region))
+        except Exception as error:  # as above
+            raise LookupFailed(str(error)) from error
+        return tuple(zone_id for zone_id in found.zone_ids if zone_id not in ZONES_WITHOUT_EKS)
+
+    def _options(self, region: str) -> pulumi.InvokeOptions:
+        return pulumi.InvokeOptions(provider=self.provider(region))
+
+
+def session_program() -> None:
+    """The stack of one session; its stack's name is the session id. Raises SettingsError before anything is created."""
+    session = pulumi.get_stack()
+    lookup = AwsLookup(session)
+    settings = read_settings(lookup)
+    providers: list[pulumi.ProviderResource] = [lookup.provider(settings.region), eks.Provider("eks")]
+    platform = Platform(
+        "session",
+        PlatformArgs(session=session, settings=settings),
+        opts=pulumi.ResourceOptions(providers=providers),
+    )
+    for name, value in stack_outputs(platform, settings).items():
+        pulumi.export(name, value)
+
+
+def stack_outputs(platform: Platform, settings: Settings) -> dict[str, pulumi.Input[str]]:
+    """What others read from the stack; `kubeconfig` is secret."""
+    return {
+        "cluster_name": platform.cluster.cluster_name,
+        "kubeconfig": platform.cluster.kubeconfig,
+        "region": settings.region,
+        "vpc_id": platform.network.vpc_id,
+        "availability_zone_id": settings.availability_zone_id,
+        "gpu_node_group": platform.nodes.gpu.node_group_name,
+        "namespace": names.VLLM,
+        "service": names.VLLM,
+        "served_model": settings.model.served_name,
+    }

@@ -1,0 +1,215 @@
+"""What a stack's configuration says, judged as a whole: the only reader of pulumi.Config.
+
+Three passes and one exception with all that they find: each key by itself, keys against each other and the catalogue,
+and against what AWS says about the reservation. It happens in the first preview, before anything is created.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import pulumi
+from pulumi.runtime.config import CONFIG
+
+from components.stack_file import ANY_ADDRESS_SENTENCE, REQUIRED, Problem, StackFile, each_key, problem
+from planning.catalogue import InstanceType, Model, UnknownName, fits, load
+
+USABLE_STATES = ("scheduled", "active", "delayed")
+
+
+class SettingsError(pulumi.RunError):
+    """All problems of a configuration. Pulumi prints a RunError without a traceback."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(problems)
+        lines = (f"  {found.key}: {found.what}. {found.remedy}." for found in problems)
+        super().__init__("\n".join((f"{len(problems)} problem(s) in the configuration, nothing was created:", *lines)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reservation:
+    """What AWS says about a reservation. Its count is not here: AWS tells it only once the block is active."""
+
+    instance_type: str
+    availability_zone_id: str
+    state: str
+
+
+class LookupFailed(Exception):
+    """AWS did not answer a question about the configuration; the message is AWS's."""
+
+
+class Lookup(Protocol):
+    """What the settings ask AWS. Both methods raise LookupFailed."""
+
+    def reservation(self, region: str, reservation_id: str) -> Reservation: ...
+
+    def zone_ids(self, region: str) -> tuple[str, ...]:
+        """The Availability Zones in which EKS has control planes; no Local Zones."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """A configuration without a problem. `reservation_id` None: on demand. `weights` None: from the hub."""
+
+    region: str
+    reservation_id: str | None
+    availability_zone_id: str
+    second_zone_id: str
+    instance_type: InstanceType
+    instance_count: int
+    model: Model
+    endpoint_public_access_cidrs: tuple[str, ...]
+    weights: str | None
+    log_retention_days: int
+
+
+def read_settings(lookup: Lookup) -> Settings:
+    """The stack's settings. Raises SettingsError with all that is wrong."""
+    return judge(stack_configuration(), lookup)
+
+
+def stack_configuration() -> dict[str, object]:
+    """The keys of the project's namespace, lists decoded."""
+    config = pulumi.Config()
+    namespace = f"{config.name}:"
+    # The SDK has no public way to list keys, and without the list a mistyped key would be ignored in silence.
+    keys = [key.removeprefix(namespace) for key in CONFIG.get() if key.startswith(namespace)]
+    return {key: _decoded(config.require(key)) for key in keys}
+
+
+def judge(raw: Mapping[str, object], lookup: Lookup) -> Settings:
+    """The settings that a configuration says. Raises SettingsError with all that is wrong."""
+    file, problems = each_key(raw)
+    problems += [problem(key, "it is missing") for key in REQUIRED if key not in raw]
+    problems += _capacity_problems(file, raw)
+    problems += _any_address_problems(file)
+    instance_type, model, found = _what_to_serve(file)
+    problems += found
+    zones, found = _zones(file, lookup)
+    problems += found
+    if problems or not (file.region and instance_type and model and file.endpoint_public_access_cidrs and zones):
+        raise SettingsError(problems)
+    return Settings(
+        region=file.region,
+        reservation_id=file.reservation_id,
+        availability_zone_id=zones[0],
+        second_zone_id=zones[1],
+        instance_type=instance_type,
+        instance_count=file.instance_count,
+        model=model,
+        endpoint_public_access_cidrs=file.endpoint_public_access_cidrs,
+        weights=file.weights or None,
+        log_retention_days=file.log_retention_days,
+    )
+
+
+def _decoded(text: str) -> object:
+    """A list as Pulumi keeps it, in JSON; anything else, a malformed list too, stays text for the model to judge."""
+    if not text.startswith("["):
+        return text
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _capacity_problems(file: StackFile, raw: Mapping[str, object]) -> Iterator[Problem]:
+    if file.capacity == "block" and "reservationId" not in raw:
+        yield problem("reservationId", "it is missing, and capacity is block")
+    if file.capacity == "on-demand" and "reservationId" in raw:
+        yield Problem(key="reservationId", what="capacity is on-demand", remedy="Remove it, or set capacity to block")
+    if file.capacity == "on-demand" and "availabilityZoneId" not in raw:
+        yield problem("availabilityZoneId", "it is missing, and without a reservation nothing else names a zone")
+
+
+def _any_address_problems(file: StackFile) -> Iterator[Problem]:
+    """Refuses lists that cover a whole address family, also by halves, without the typed override."""
+    if file.allow_any_address:
+        return
+    networks = [ipaddress.ip_network(text) for text in file.endpoint_public_access_cidrs or ()]
+    for family in (ipaddress.IPv4Network, ipaddress.IPv6Network):
+        together = ipaddress.collapse_addresses(network for network in networks if isinstance(network, family))
+        if any(network.prefixlen == 0 for network in together):
+            yield Problem(
+                key="endpointPublicAccessCidrs",
+                what=f"it lets every {family.__name__[:4]} address call the cluster",
+                remedy=f"Name your own networks, or set allowAnyAddress to: {ANY_ADDRESS_SENTENCE}",
+            )
+
+
+def _what_to_serve(file: StackFile) -> tuple[InstanceType | None, Model | None, list[Problem]]:
+    problems: list[Problem] = []
+    instance_type: InstanceType | None = None
+    model: Model | None = None
+    try:
+        instance_type = load().instance_type(file.instance_type) if file.instance_type else None
+    except UnknownName as error:
+        problems.append(problem("instanceType", str(error)))
+    try:
+        model = load().model(file.model) if file.model else None
+    except UnknownName as error:
+        problems.append(problem("model", str(error)))
+    if instance_type and model:
+        # One request with the longest context is the least that must fit.
+        fit = fits(model, instance_type, file.instance_count, context_tokens=model.max_model_len, concurrency=1)
+        if not fit.fits:
+            remedy = "Choose a smaller model, or an instance type with more GPU memory"
+            problems.append(Problem(key="model", what=fit.sentence, remedy=remedy))
+    return instance_type, model, problems
+
+
+def _zones(file: StackFile, lookup: Lookup) -> tuple[tuple[str, str] | None, list[Problem]]:
+    """The zone of the GPUs and another one, and what is wrong with the reservation or the zone."""
+    if file.region is None:
+        return None, []
+    try:
+        load().region(file.region)
+    except UnknownName as error:
+        return None, [problem("region", str(error))]
+    problems: list[Problem] = []
+    zone_id = file.availability_zone_id
+    if file.capacity == "block" and file.reservation_id:
+        try:
+            reservation = lookup.reservation(file.region, file.reservation_id)
+        except LookupFailed as error:
+            return None, [problem("reservationId", f"AWS did not show {file.reservation_id}: {error}")]
+        problems += _reservation_problems(file, reservation)
+        zone_id = reservation.availability_zone_id
+    if zone_id is None:
+        return None, problems
+    try:
+        zone_ids = lookup.zone_ids(file.region)
+    except LookupFailed as error:
+        return None, [*problems, problem("region", f"AWS did not list the zones of {file.region}: {error}")]
+    if zone_id not in zone_ids:
+        what = f"{zone_id} is not among {', '.join(sorted(zone_ids))}"
+        return None, [*problems, problem("availabilityZoneId", what)]
+    others = sorted(set(zone_ids) - {zone_id})
+    return ((zone_id, others[0]) if others else None), problems
+
+
+def _reservation_problems(file: StackFile, reservation: Reservation) -> Iterator[Problem]:
+    if reservation.state not in USABLE_STATES:
+        yield Problem(
+            key="reservationId",
+            what=f"{file.reservation_id} is {reservation.state}",
+            remedy=f"Use a reservation that is {', '.join(USABLE_STATES[:-1])} or {USABLE_STATES[-1]}; "
+            "a payment can take AWS 12 hours",
+        )
+    if file.instance_type and reservation.instance_type != file.instance_type:
+        yield Problem(
+            key="instanceType",
+            what=f"it is {file.instance_type}, and {file.reservation_id} holds {reservation.instance_type}",
+            remedy=f"Set it to {reservation.instance_type}, or name another reservation",
+        )
+    if file.availability_zone_id not in (None, reservation.availability_zone_id):
+        yield Problem(
+            key="availabilityZoneId",
+            what=f"it is {file.availability_zone_id}, and the reservation is in {reservation.availability_zone_id}",
+            remedy="Remove it: a reservation names its zone itself",
+        )

@@ -1,0 +1,146 @@
+"""vLLM with one model: a namespace of ours and a Helm release of charts/vllm."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypedDict
+
+import pulumi
+import pulumi_kubernetes as k8s
+
+from components import names, versions
+from planning.budget import EngineTimeouts, startup_budget, timeouts
+from planning.catalogue import InstanceType, Model
+
+# Relative on purpose: a session's own working folder holds a link of this name.
+CHART = "./charts/vllm"
+SYSTEM_MEMORY_MIB = 2048  # left to the node's daemons: CNI, kube-proxy, device plugin, credentials agent
+
+
+@dataclass(frozen=True, kw_only=True)
+class VllmArgs:
+    """`cluster` is the component that this goes down with; `after` must stand before the pod is made.
+
+    `weights` is the S3 URI of staged weights, or None to download them from the hub.
+    """
+
+    cluster: pulumi.Resource
+    region: str
+    model: Model
+    instance_type: InstanceType
+    instance_count: int
+    weights: str | None
+    after: Sequence[pulumi.Resource]
+
+
+class Vllm(pulumi.ComponentResource):
+    """See the module. The pod stays Pending until the block's node comes, so nothing here waits for it."""
+
+    def __init__(self, name: str, args: VllmArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("rent-the-block:serving:Vllm", name, None, opts)
+        limits = engine_timeouts(args)
+        namespace = k8s.core.v1.Namespace(
+            f"{name}-namespace",
+            metadata={"name": names.VLLM},
+            opts=pulumi.ResourceOptions(parent=self, deleted_with=args.cluster),
+        )
+        k8s.helm.v3.Release(
+            f"{name}-release",
+            chart=CHART,
+            name=names.VLLM,
+            namespace=namespace.metadata["name"],
+            values=dict(chart_values(args, limits)),
+            # A session's own watch tells readiness by phase; an atomic release would delete the evidence.
+            skip_await=True,
+            atomic=False,
+            timeout=limits.helm_timeout_s,
+            opts=pulumi.ResourceOptions(
+                parent=self,
+                deleted_with=args.cluster,
+                depends_on=list(args.after),
+                custom_timeouts=pulumi.CustomTimeouts(create=limits.pulumi_timeout, update=limits.pulumi_timeout),
+            ),
+        )
+        self.register_outputs({})
+
+
+class ChartValues(TypedDict):
+    """The values of charts/vllm that this program sets; its values.yaml explains each."""
+
+    image: str
+    replicas: int
+    gpus: int
+    cpus: int
+    memoryMib: int
+    sharedMemoryGib: int
+    args: list[str]
+    env: dict[str, str]
+    startupProbe: dict[str, int]
+    progressDeadlineSeconds: int
+
+
+def engine_timeouts(args: VllmArgs) -> EngineTimeouts:
+    """The deployment's timeouts, for cold kernel caches: nobody knows beforehand, and a probe that kills a compiling
+    engine makes it start again from zero."""
+    weights = "staged" if args.weights else "hub"
+    return timeouts(startup_budget(args.model, args.instance_type, weights=weights, caches="cold"))
+
+
+def chart_values(args: VllmArgs, limits: EngineTimeouts) -> ChartValues:
+    """One engine on each instance."""
+    return {
+        "image": versions.image_reference(args.model.image, args.model.image_digest),
+        "replicas": args.instance_count,
+        "gpus": args.model.tensor_parallel,
+        "cpus": max(1, args.instance_type.vcpus // 2),
+        "memoryMib": args.instance_type.allocatable_memory_mib - SYSTEM_MEMORY_MIB,
+        "sharedMemoryGib": args.model.shared_memory_gib,
+        "args": engine_args(args.model, args.weights),
+        "env": dict(engine_env(args.model, args.region, limits)),
+        "startupProbe": {
+            "periodSeconds": limits.startup_probe_period_s,
+            "failureThreshold": limits.startup_probe_failure_threshold,
+        },
+        "progressDeadlineSeconds": limits.progress_deadline_s,
+    }
+
+
+def engine_args(model: Model, weights: str | None) -> list[str]:
+    """The arguments of `vllm serve`, each by itself: no shell reads them.
+
+    Staged weights are streamed from S3 into the GPUs, by one stream that all ranks share. From the hub they come as
+    files, which the fast loader reads.
+    """
+    source = [weights, "--load-format", "runai_streamer", "--model-loader-extra-config", '{"distributed":true}']
+    if not weights:
+        revision = ["--revision", model.hub_revision] if model.hub_revision else []
+        source = [model.hub_id, *revision, "--load-format", "fastsafetensors"]
+    return [
+        *(part for part in source if part),
+        "--served-model-name",
+        model.served_name,
+        "--tensor-parallel-size",
+        str(model.tensor_parallel),
+        "--max-model-len",
+        str(model.max_model_len),
+        "--gpu-memory-utilization",
+        str(model.gpu_memory_utilization),
+        "--enable-auto-tool-choice",
+        "--tool-call-parser",
+        model.tool_call_parser,
+        "--reasoning-parser",
+        model.reasoning_parser,
+        *model.engine_args,
+    ]
+
+
+def engine_env(model: Model, region: str, limits: EngineTimeouts) -> Mapping[str, str]:
+    """The engine's environment. Without the metadata service the AWS SDK needs its region told, under both names."""
+    return {
+        **model.engine_env,
+        "VLLM_ENGINE_READY_TIMEOUT_S": str(limits.engine_ready_timeout_s),
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "AWS_REGION": region,
+        "AWS_DEFAULT_REGION": region,
+    }

@@ -1,0 +1,70 @@
+"""What lets the model's pod read its weights in S3, and nothing else: a role by EKS Pod Identity."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+import pulumi
+import pulumi_aws as aws
+
+from components import names
+
+_ASSUME_BY_POD = json.dumps(
+    {
+        "Version": "2012-10-17",
+        "Statement": [
+            {
+                "Effect": "Allow",
+                "Principal": {"Service": "pods.eks.amazonaws.com"},
+                "Action": ["sts:AssumeRole", "sts:TagSession"],
+            }
+        ],
+    }
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WeightsAccessArgs:
+    """`weights` is the S3 URI of one flat prefix."""
+
+    cluster_name: pulumi.Input[str]
+    weights: str
+
+
+class WeightsAccess(pulumi.ComponentResource):
+    """See the module. `association` must stand before the pod is made: its variables are injected at that moment."""
+
+    association: aws.eks.PodIdentityAssociation
+
+    def __init__(self, name: str, args: WeightsAccessArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("rent-the-block:serving:WeightsAccess", name, None, opts)
+        own = pulumi.ResourceOptions(parent=self)
+        role = aws.iam.Role(f"{name}-role", assume_role_policy=_ASSUME_BY_POD, opts=own)
+        policy = aws.iam.RolePolicy(f"{name}-policy", role=role.name, policy=read_policy(args.weights), opts=own)
+        self.association = aws.eks.PodIdentityAssociation(
+            f"{name}-association",
+            cluster_name=args.cluster_name,
+            namespace=names.VLLM,
+            service_account=names.VLLM,
+            role_arn=role.arn,
+            opts=pulumi.ResourceOptions(parent=self, depends_on=[policy]),
+        )
+        self.register_outputs({})
+
+
+def read_policy(weights: str) -> str:
+    """The IAM policy that reads below `weights` (`s3://bucket/prefix`)."""
+    bucket, _, prefix = weights.removeprefix("s3://").partition("/")
+    prefix = prefix.strip("/")
+    below = f"{prefix}/*" if prefix else "*"
+    statements = [
+        {
+            "Effect": "Allow",
+            "Action": "s3:ListBucket",
+            "Resource": f"arn:aws:s3:::{bucket}",
+            "Condition": {"StringLike": {"s3:prefix": [below, prefix]}},
+        },
+        {"Effect": "Allow", "Action": "s3:GetObject", "Resource": f"arn:aws:s3:::{bucket}/{below}"},
+    ]
+    return json.dumps({"Version": "2012-10-17", "Statement": statements})
