@@ -4,6 +4,7 @@ A crash, Ctrl-C, another terminal and a resumed session are all the same thing h
 also says when to look next, so that a day of serving needs some dozens of looks.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
@@ -11,7 +12,7 @@ from typing import Literal
 from automation.market.reservations import ACTIVE, NEVER, OVER, PAYING
 from automation.session.observation import Observation, OperationSeen, Unknown
 from automation.session.plan import Plan
-from automation.session.record import OperationName, PhaseName, Record
+from automation.session.record import OperationName, OperationRun, PhaseName, Record
 
 Quick = Literal["give-up", "raise-nodes", "accept", "drain", "sweep", "report"]
 """What the loop does itself, within seconds."""
@@ -99,7 +100,7 @@ def _prepare(plan: Plan, observation: Observation, record: Record, now: datetime
     if isinstance(state, Unknown):
         return Wait(until=now + _PAUSE, phase=record.phase, why=f"AWS: {state.reason}")
     if state in PAYING:
-        # AWS releases a block whose payment has not cleared 5 minutes before its start; a node group can't be made before.
+        # A node group is refused before the payment has cleared; AWS releases a block that is not paid at start-5.
         return Wait(until=now + _PAYMENT_LOOK, phase="buy", why=f"the payment of the block ({state})")
     if now < plan.moments.prepare_by:
         return Wait(until=_toward(plan.moments.prepare_by, now), phase="wait", why="the time to prepare")
@@ -108,7 +109,7 @@ def _prepare(plan: Plan, observation: Observation, record: Record, now: datetime
     tries = record.tries("up")
     if len(tries) >= UP_TRIES:
         return _give_up(f"The stack did not come up in {UP_TRIES} tries.")
-    if tries and (again := _after(tries[-1].ended, len(tries))) > now:
+    if (again := _next_try(tries)) and again > now:
         return Wait(until=again, phase="prepare", why="a pause before the next try")
     return Start(operation="up", phase="prepare", why="everything but the nodes")
 
@@ -137,8 +138,8 @@ def _serve(plan: Plan, observation: Observation, record: Record, now: datetime) 
     if startup is None or isinstance(startup, Unknown):
         why = "the cluster" if startup is None else startup.reason
         return Wait(until=now + _STARTUP_LOOK, phase=_serving_phase(record), why=why)
-    if startup.phase is not None:
-        return Wait(until=now + _STARTUP_LOOK, phase=_serving_phase(record), why=startup.waiting_for)
+    if not startup.ready:
+        return Wait(until=now + _STARTUP_LOOK, phase=_serving_phase(record), why=startup.sentence)
     if record.accepted:
         return Wait(until=_toward(plan.moments.drain, now), phase="serve", why="the drain; the endpoint serves")
     if record.acceptance_runs >= ACCEPT_TRIES:
@@ -185,7 +186,7 @@ def _destroy(plan: Plan, record: Record, now: datetime) -> Decision | None:
         return None
     if tries and now >= max(plan.moments.sweep_by, record.opened):
         return None
-    if tries and (again := _after(tries[-1].ended, len(tries))) > now:
+    if (again := _next_try(tries)) and again > now:
         return Wait(until=again, phase="destroy", why="a pause before the next try")
     return Start(operation="destroy", phase="destroy", why="everything that the stack made")
 
@@ -202,9 +203,10 @@ def _give_up(why: str) -> Start:
     return Start(operation="give-up", phase=None, why=why)
 
 
-def _after(ended: datetime | None, tries: int) -> datetime:
-    """When to try again: half a minute after the first failure, then twice as long each time."""
-    return (ended or datetime.min) + _PAUSE * 2 ** (tries - 1)
+def _next_try(tries: Sequence[OperationRun]) -> datetime | None:
+    """When to try again: half a minute after the first failure, then twice as long each time. None: at once."""
+    ended = tries[-1].ended if tries else None
+    return ended + _PAUSE * 2 ** (len(tries) - 1) if ended else None
 
 
 def _toward(moment: datetime, now: datetime) -> datetime:

@@ -157,7 +157,7 @@ class FaultSeen(_Line):
 
 
 class EndAsked(_Line):
-    """The session ends before its time. `gave_up`: by a rule, because it could not go on; else somebody asked for it."""
+    """The session ends before its time. `gave_up`: by a rule, because it cannot go on; else somebody asked."""
 
     kind: Literal["end-asked"] = "end-asked"
     reason: str

@@ -41,14 +41,6 @@ class GpuGroup:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Volume:
-    """A gp3 volume that came with an instance."""
-
-    volume_id: str
-    gib: int
-
-
-@dataclass(frozen=True, kw_only=True)
 class Instance:
     """An EC2 instance of the session, also one that has been terminated. `in_block`: it runs in the reservation, so the
     block's fee pays for it."""
@@ -59,7 +51,6 @@ class Instance:
     launched: datetime
     ended: datetime | None
     in_block: bool
-    volumes: tuple[Volume, ...]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,7 +18,7 @@ class RentRequest(BaseModel):
 
     `hours` is the least length of the block; `regions` empty means every region that the account has enabled;
     `reservation_id` takes a block that is already bought instead of buying one. Caps are in US$ and never exceeded.
-    `endpoint_cidrs` are the addresses that may reach the cluster's API. `parallel` is how many things the engine
+    `endpoint_cidrs` are the addresses that may reach the cluster's API; `weights_uri` is where in S3 the model lies staged. `parallel` is how many things the engine
     makes at once.
     """
 
@@ -34,10 +34,14 @@ class RentRequest(BaseModel):
     max_fee_usd: Decimal | None = Field(default=None, gt=0)
     max_usd_per_useful_hour: Decimal | None = Field(default=None, gt=0)
     endpoint_cidrs: tuple[IPv4Network, ...]
-    weights: Weights = "staged"
-    weights_uri: str | None = Field(default=None, pattern=r"^s3://[^/]+(/.*)?$")
+    weights_uri: str | None = Field(default=None, pattern=r"^s3://[^/\s]+(/\S*)?$")
     caches: Caches = "warm"
     parallel: int = Field(default=16, ge=1, le=256)
+
+    @property
+    def weights(self) -> Weights:
+        """Where the model comes from: staged in the region's S3, or downloaded from the hub on paid time."""
+        return "staged" if self.weights_uri else "hub"
 
     @field_validator("endpoint_cidrs")
     @classmethod

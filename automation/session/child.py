@@ -1,0 +1,189 @@
+"""A detached child: `python -m automation.session.child up|destroy FOLDER NUMBER`.
+
+It outlives its starter, so it takes nothing from it but three words: the folder says everything else. Its last word
+stands in `result.json`; without one it was killed. Pulumi's errors are translated here and nowhere else.
+"""
+
+import fcntl
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+import psutil
+from pulumi import automation as auto
+
+from automation.errors import EngineFailed, ExitCode, Refused, RentblockError, machine_error
+from automation.refusals import check_account, refuse_stand_ins
+from automation.session.engine import (
+    diagnostics,
+    engine_environment,
+    install_plugins,
+    locks,
+    open_stack,
+    workspace_files,
+)
+from automation.session.folder import SessionFolder, session_folder
+from automation.session.journal import Journal
+from automation.session.operations import LastWord
+from automation.session.outputs import write_outputs
+from automation.session.record import Record
+from automation.session.stack_config import stack_config
+from automation.target import Target, target_from_environment
+from components.program import session_program
+
+_COST = "What the stack has made so far stays and is billed; the next try goes on from there."
+_LOCK_LOOK_S = 1.0
+# An engine whose starter was killed finishes the step that it is in; a cluster takes the longest.
+_LOCK_LIMIT_S = 45 * 60.0
+_KUBERNETES = "kubernetes:"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    """What a child works on."""
+
+    folder: SessionFolder
+    logs: Path
+    record: Record
+    target: Target
+    environment: Mapping[str, str]
+    stack: auto.Stack
+
+
+def main(arguments: list[str]) -> int:
+    """Run one operation and leave a last word. Gives the exit code."""
+    name, root, number = arguments
+    found = SessionFolder(root=Path(root))
+    folder = session_folder(found.root.parents[1], found.session)
+    logs = folder.operation(int(number), name)
+    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(each, _leave_it_to_the_engine)
+    try:
+        with _alone(folder):
+            _OPERATIONS[name](_work(folder, logs))
+        word = LastWord(exit_code=ExitCode.OK, sentence="")
+    except RentblockError as error:
+        word = LastWord(exit_code=error.exit_code, sentence=str(error))
+    except auto.CommandError as error:
+        failed = _engine_failed(name, logs, error)
+        word = LastWord(exit_code=failed.exit_code, sentence=str(failed))
+    except OSError as error:
+        word = LastWord(exit_code=ExitCode.MACHINE, sentence=str(machine_error(error)))
+    word.write(logs)
+    return word.exit_code
+
+
+def up(work: Work) -> None:
+    """Make everything but the nodes, then keep what the session needs to reach it."""
+    if work.target.mode == "aws":
+        install_plugins(work.stack)
+    work.stack.up(parallel=work.record.request.parallel, show_secrets=False, suppress_outputs=True, color="never")
+    write_outputs(work.folder, {name: output.value for name, output in work.stack.outputs().items()})
+
+
+def destroy(work: Work) -> None:
+    """Delete everything that the stack made. In-cluster objects go with their cluster, also when it does not answer."""
+    work.stack.destroy(parallel=work.record.request.parallel, show_secrets=False, suppress_outputs=True, color="never")
+
+
+_OPERATIONS: dict[str, Callable[[Work], None]] = {"up": up, "destroy": destroy}
+
+
+def _work(folder: SessionFolder, logs: Path) -> Work:
+    record = Journal(folder.journal).record()
+    target = target_from_environment().in_region(record.block.region if record.block else "us-east-1")
+    refuse_stand_ins(target, os.environ)
+    check_account(target)
+    if target.account_id != record.account_id:
+        raise Refused(
+            happened=f"Session {record.session} belongs to account {record.account_id}, not to {target.account_id}.",
+            remedy="Use the credentials of that account.",
+        )
+    workspace_files(folder, stack_config(record))
+    environment = engine_environment(folder, target.engine_environment)
+    _wait_for_the_stack(environment["PULUMI_BACKEND_URL"], folder)
+    stack = open_stack(folder, logs, session_program(), environment)
+    work = Work(folder=folder, logs=logs, record=record, target=target, environment=environment, stack=stack)
+    _recover(work)
+    return work
+
+
+def _wait_for_the_stack(backend_url: str, folder: SessionFolder) -> None:
+    """An engine whose starter is gone may still be at work; it ends by itself. Never cancel a living one."""
+    limit = time.monotonic() + _LOCK_LIMIT_S
+    while held := locks(backend_url, folder.session):
+        foreign = [lock for lock in held if lock.hostname != socket.gethostname()]
+        if foreign:
+            raise EngineFailed(
+                happened=f"{foreign[0].hostname} holds the stack since {foreign[0].timestamp} (pid {foreign[0].pid}).",
+                cost=_COST,
+                remedy="Let it finish, or run this session there.",
+            )
+        if not any(psutil.pid_exists(lock.pid) for lock in held):
+            return
+        if time.monotonic() > limit:
+            raise EngineFailed(
+                happened=f"Process {held[0].pid} has held the stack since {held[0].timestamp}.",
+                cost=_COST,
+                remedy="End it if it hangs; the next try goes on.",
+            )
+        time.sleep(_LOCK_LOOK_S)
+
+
+def _recover(work: Work) -> None:
+    """After an engine that was killed: its lock is taken away, and what it was making is asked from AWS.
+
+    A creation that was under way may have left something that no state knows: the sweep finds it by its tag."""
+    if locks(work.environment["PULUMI_BACKEND_URL"], work.folder.session):
+        work.stack.cancel()
+    deployment = work.stack.export_stack().deployment or {}
+    if not deployment.get("pending_operations"):
+        return
+    # The cluster may be half made or gone, and then nobody answers for what is in it.
+    in_cluster = [
+        resource["urn"] for resource in deployment.get("resources", []) if resource["type"].startswith(_KUBERNETES)
+    ]
+    work.stack.refresh(
+        clear_pending_creates=True,
+        exclude=in_cluster or None,
+        parallel=work.record.request.parallel,
+        show_secrets=False,
+        color="never",
+    )
+
+
+def _engine_failed(name: str, logs: Path, error: auto.CommandError) -> EngineFailed:
+    said = diagnostics(logs / f"{name}.events") or " ".join(str(error).split())[-500:]
+    return EngineFailed(
+        happened=f"`pulumi {name}` failed: {said}", cost=_COST, remedy=f"It is tried again; all of it is in {logs}."
+    )
+
+
+@contextmanager
+def _alone(folder: SessionFolder) -> Iterator[None]:
+    """One child works on a stack at a time; the kernel gives the lock back when it dies."""
+    with folder.operation_lock.open("a") as file:
+        try:
+            fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise EngineFailed(
+                happened="Another operation of this session is at work.", cost=_COST, remedy="It is tried again."
+            ) from error
+        yield
+
+
+def _leave_it_to_the_engine(number: int, frame: FrameType | None) -> None:
+    # The whole process group is signalled: the engine stops in good order, and we wait for it. Ignoring the signal
+    # instead would be inherited by the engine.
+    del number, frame
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,156 @@
+"""Pulumi's Automation API for one session: its own working folder, and the engine's output in files.
+
+The engine dies when the pipe to its reader breaks, and then leaves a lock and a pending operation; with its output in
+files it finishes what it is doing. So the long commands write to files and are read afterwards.
+"""
+
+import json
+import os
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pulumi import automation as auto
+
+from automation.session.folder import SessionFolder
+
+PROJECT = "rent-the-block"
+_LONG = frozenset({"up", "destroy", "refresh"})
+# The plugin of each package has the package's own version.
+_PLUGINS = {"aws": "pulumi-aws", "eks": "pulumi-eks", "kubernetes": "pulumi-kubernetes"}
+_CHARTS = Path(__file__).resolve().parents[2] / "charts"
+_MOST_DIAGNOSTICS = 3
+
+
+class FiledPulumi(auto.PulumiCommand):
+    """The `pulumi` of PATH, whose long commands write into `folder`: `up.out`, `up.err`, `up.events`."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self._folder = folder
+
+    def run(
+        self,
+        args: list[str],
+        cwd: str,
+        additional_env: Mapping[str, str],
+        on_output: Callable[[str], Any] | None = None,
+        on_error: Callable[[str], Any] | None = None,
+    ) -> auto.CommandResult:
+        """As the base class, which is told of the output only after the end."""
+        if args[0] not in _LONG:
+            return super().run(args, cwd, additional_env, on_output, on_error)
+        out, err, events = (self._folder / f"{args[0]}.{kind}" for kind in ("out", "err", "events"))
+        command = [self.command, *args, "--non-interactive", "--event-log", str(events)]
+        with out.open("w", encoding="utf-8") as stdout, err.open("w", encoding="utf-8") as stderr:
+            ended = subprocess.run(
+                command,
+                cwd=cwd,
+                env={**os.environ, **additional_env, "PULUMI_AUTOMATION_API": "true"},
+                stdin=subprocess.DEVNULL,
+                stdout=stdout,
+                stderr=stderr,
+                check=False,
+            )
+        result = auto.CommandResult(out.read_text(encoding="utf-8"), err.read_text(encoding="utf-8"), ended.returncode)
+        if ended.returncode != 0:
+            raise auto.errors.create_command_error(result)
+        return result
+
+
+def workspace_files(folder: SessionFolder, config: Mapping[str, str | list[str]]) -> None:
+    """Write project and stack settings, and the link to our charts. An encryption salt that is there already stays."""
+    project = {
+        "name": PROJECT,
+        "runtime": "python",
+        "description": f"Session {folder.session} of rent-the-block",
+        # A resource without an explicit provider is then an error and not a resource somewhere else.
+        "config": {"pulumi:disable-default-providers": ["*"]},
+    }
+    (folder.work / "Pulumi.yaml").write_text(yaml.safe_dump(project, sort_keys=False), encoding="utf-8")
+    stack_file = folder.work / f"Pulumi.{folder.session}.yaml"
+    known = yaml.safe_load(stack_file.read_text(encoding="utf-8")) if stack_file.exists() else None
+    stack = {**(known or {}), "config": {f"{PROJECT}:{key}": value for key, value in config.items()}}
+    stack_file.write_text(yaml.safe_dump(stack, sort_keys=False), encoding="utf-8")
+    charts = folder.work / "charts"
+    if charts.is_symlink() and charts.readlink() != _CHARTS:
+        charts.unlink()
+    if not charts.is_symlink():
+        charts.symlink_to(_CHARTS)
+
+
+def engine_environment(folder: SessionFolder, given: Mapping[str, str]) -> dict[str, str]:
+    """The engine's settings for this session, under those that the target brings: a backend of its own wins."""
+    return {
+        "PULUMI_BACKEND_URL": f"file://{folder.state}",
+        "PULUMI_CONFIG_PASSPHRASE_FILE": str(folder.passphrase),
+        "PULUMI_SKIP_UPDATE_CHECK": "true",
+        "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
+        **given,
+    }
+
+
+def open_stack(
+    folder: SessionFolder, logs: Path, program: Callable[[], None], environment: Mapping[str, str]
+) -> auto.Stack:
+    """The session's stack, made if there is none. Raises auto.CommandError."""
+    options = auto.LocalWorkspaceOptions(
+        work_dir=str(folder.work), env_vars=dict(environment), pulumi_command=FiledPulumi(logs)
+    )
+    return auto.create_or_select_stack(stack_name=folder.session, project_name=PROJECT, program=program, opts=options)
+
+
+def install_plugins(stack: auto.Stack) -> None:
+    """Fetch the provider plugins, pinned by the packages: never at the moment of use. Raises auto.CommandError."""
+    for plugin, package in _PLUGINS.items():
+        stack.workspace.install_plugin(plugin, f"v{version(package)}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lock:
+    """A lock of the file backend: who holds the stack."""
+
+    pid: int
+    hostname: str
+    timestamp: str
+
+
+def locks(backend_url: str, session: str) -> tuple[Lock, ...]:
+    """The locks on a session's stack in a file backend; none is known for another kind of backend."""
+    root = Path(backend_url.removeprefix("file://")) / ".pulumi" / "locks" / "organization" / PROJECT / session
+    return tuple(_locks(root)) if backend_url.startswith("file://") else ()
+
+
+def _locks(root: Path) -> Iterator[Lock]:
+    for file in sorted(root.glob("*.json")):
+        try:
+            held = json.loads(file.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            # Given back between listing and reading, or being written.
+            continue
+        yield Lock(pid=int(held["pid"]), hostname=str(held["hostname"]), timestamp=str(held["timestamp"]))
+
+
+def diagnostics(events: Path) -> str:
+    """The engine's own words on what went wrong, from its event log: the first few errors in one sentence each."""
+    try:
+        lines = events.read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return ""
+    errors: list[str] = []
+    for line in lines:
+        try:
+            said = json.loads(line).get("diagnosticEvent") or {}
+        except ValueError:
+            continue
+        text = " ".join(str(said.get("message", "")).split())
+        if said.get("severity") == "error" and text:
+            name = str(said.get("urn", "")).rpartition("::")[2]
+            errors.append(f"{name}: {text}" if name else text)
+    # A resource's failure is told once by itself and once by the update as a whole.
+    different = list(dict.fromkeys(errors))
+    return "; ".join(different[:_MOST_DIAGNOSTICS])
