@@ -1,4 +1,4 @@
-"""What the simulated world assumes, read from `constants.toml`: lengths of time, prices, refusals; and the scenarios."""
+"""What the simulated world assumes, read from `constants.toml` (delays, prices, refusals, ...) and `scenarios/`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CONSTANTS = Path(__file__).with_name("constants.toml")
 SCENARIOS = Path(__file__).with_name("scenarios")
 
 Confidence = Literal["A", "B", "C", "assumed"]
-"""A: primary document or measurement; B: third party with its method; C: one third-party note; assumed: none of these."""
+"""A: primary document or measurement; B: third party with its method; C: one third-party note; assumed: none."""
 
 
 class UnknownDelay(KeyError):
@@ -62,6 +62,12 @@ class Market(_Sourced):
     """Where Capacity Blocks of an instance type are sold, by zone id."""
 
     zone_ids: tuple[str, ...]
+
+
+class AddonVersion(_Sourced):
+    """The version of an EKS add-on that is the default."""
+
+    version: str
 
 
 class Refusal(_Sourced):
@@ -132,16 +138,18 @@ class _ConstantsFile(BaseModel):
     delays: dict[str, Delay]
     prices: dict[str, Price]
     markets: dict[str, Market]
+    addons: dict[str, AddonVersion]
     refusals: dict[str, Refusal]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Constants:
-    """Everything the simulated world assumes: `markets` by instance type, `refusals` by what was wrong."""
+    """All that the simulated world assumes: `markets` by instance type, `addons` by name, `refusals` by what is wrong."""
 
     delays: Delays
     prices: Prices
     markets: Mapping[str, Market]
+    addons: Mapping[str, AddonVersion]
     refusals: Mapping[str, Refusal]
 
 
@@ -152,6 +160,7 @@ def load_constants(path: Path = CONSTANTS) -> Constants:
         delays=Delays(by_name=content.delays),
         prices=Prices(by_name=content.prices),
         markets=content.markets,
+        addons=content.addons,
         refusals=content.refusals,
     )
 

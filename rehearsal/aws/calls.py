@@ -26,7 +26,7 @@ _READS = re.compile(r"^(Describe|Get|List|Head|Search|Lookup|Query|Scan|Select|B
 class Call:
     """One call. `parameters` are as boto3 names them; `mutating` says that the action can change something.
 
-    A mutating call with a `status` of 400 or more was refused, and a dry run is never mutating: neither changed a thing.
+    A mutating call with a `status` of 400 or more was refused; a dry run is never mutating.
     """
 
     when: datetime
@@ -51,6 +51,8 @@ class CallLog:
         self._world = world
         self._not_implemented = not_implemented
         self._calls: list[Call] = []
+        self.answering = False
+        """Whether a call is being answered at this moment: what happens now is that call's doing."""
         self.on_change: list[Callable[[Call], None]] = []
         """Told of each call that changed something, after it, with the world's lock held."""
 
@@ -66,12 +68,15 @@ class CallLog:
 
         def recorded(response: BaseResponse) -> TYPE_RESPONSE:
             request = read(response)
+            self.answering = True
             try:
                 answer = original(response)
             except NotImplementedError:
                 # moto would answer an HTML page, which clients report as a broken parser.
                 error = refuse(self._not_implemented, service=request.service, action=request.action)
                 answer = response.serialized(ActionResult(error))
+            finally:
+                self.answering = False
             self._add(request, str(response.headers.get("User-Agent", "")), int(answer[0]))
             return answer
 

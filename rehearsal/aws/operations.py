@@ -19,6 +19,7 @@ from moto.core.responses import ActionResult, BaseResponse
 from rehearsal.delays import Refusal
 
 Undo = Callable[[], None]
+ResponseMethod = Callable[[BaseResponse], object]
 
 
 class AwsError(ServiceException):
@@ -104,27 +105,44 @@ def read(response: BaseResponse) -> Request:
 
 def serve(operations: object, response_class: type[BaseResponse]) -> Undo:
     """Let moto's `response_class` answer with each public method of `operations`; returns how to take that back."""
-    replaced: dict[str, object] = {}
-    for name, method in inspect.getmembers(operations, inspect.ismethod):
-        if not name.startswith("_"):
-            replaced[name] = vars(response_class).get(name)
-            setattr(response_class, name, _as_response_method(method))
+
+    def answering(operation: Callable[[Request], object]) -> ResponseMethod:
+        return lambda response: ActionResult(operation(read(response)))
+
+    return _extend(response_class, {name: answering(method) for name, method in _public(operations)})
+
+
+def guard(guards: object, response_class: type[BaseResponse]) -> Undo:
+    """Let each public method of `guards` refuse before moto's own method of that name answers."""
+
+    def guarded(check: Callable[[Request], None], moto_method: ResponseMethod) -> ResponseMethod:
+        def answer(response: BaseResponse) -> object:
+            check(read(response))
+            return moto_method(response)
+
+        return answer
+
+    methods = {name: guarded(method, getattr(response_class, name)) for name, method in _public(guards)}
+    return _extend(response_class, methods)
+
+
+def _public(operations: object) -> list[tuple[str, Callable[[Request], None]]]:
+    return [item for item in inspect.getmembers(operations, inspect.ismethod) if not item[0].startswith("_")]
+
+
+def _extend(response_class: type[BaseResponse], methods: Mapping[str, ResponseMethod]) -> Undo:
+    own = {name: vars(response_class).get(name) for name in methods}
+    for name, method in methods.items():
+        setattr(response_class, name, method)
 
     def undo() -> None:
-        for name, original in replaced.items():
+        for name, original in own.items():
             if original is None:
                 delattr(response_class, name)
             else:
                 setattr(response_class, name, original)
 
     return undo
-
-
-def _as_response_method(operation: Callable[[Request], object]) -> Callable[[BaseResponse], ActionResult]:
-    def answer(response: BaseResponse) -> ActionResult:
-        return ActionResult(operation(read(response)))
-
-    return answer
 
 
 def _plain(parameters: object) -> dict[str, object]:

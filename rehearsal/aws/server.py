@@ -1,0 +1,187 @@
+"""The simulated AWS of one world: moto behind HTTP on loopback, with this package's additions."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterable
+from contextlib import ExitStack
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+
+from rehearsal.aws import clock  # isort: skip  (before any other part of moto is loaded)
+
+import moto.core.responses
+from moto.autoscaling.responses import AutoScalingResponse
+from moto.core.base_backend import BackendDict
+from moto.core.model_instances import reset_model_data
+from moto.core.utils import method_names_from_class
+from moto.ec2.responses import EC2Response
+from moto.eks import urls as eks_urls
+from moto.eks.responses import EKSResponse
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
+from werkzeug.http import http_date
+from werkzeug.serving import make_server
+from werkzeug.wsgi import ClosingIterator
+
+from rehearsal.aws.autoscaling import AutoScaling, AutoScalingOperations
+from rehearsal.aws.calls import Call, CallLog
+from rehearsal.aws.capacity_block_operations import CapacityBlockOperations
+from rehearsal.aws.capacity_blocks import CapacityBlocks
+from rehearsal.aws.eks import EksOperations
+from rehearsal.aws.eks_contents import AccessEntryOperations, AddonOperations, ClusterContents
+from rehearsal.aws.fleet import Fleet
+from rehearsal.aws.instances import InstanceOperations
+from rehearsal.aws.inventory import Existing, inventory
+from rehearsal.aws.meter import Meter
+from rehearsal.aws.network import NetworkGuards
+from rehearsal.aws.node_groups import NodeGroups
+from rehearsal.aws.operations import guard, serve
+from rehearsal.delays import Constants, load_constants
+from rehearsal.world import World
+
+ACCOUNT_ID = "123456789012"
+REGION = "us-west-2"
+"""Where the world's held reservation is."""
+
+# moto reads these when a request comes. EKS needs the managed policies; the account saves a search in each request.
+_MOTO_SETTINGS = {"MOTO_IAM_LOAD_MANAGED_POLICIES": "true", "MOTO_ACCOUNT_ID": ACCOUNT_ID}
+
+
+class SimulatedAws:
+    """A running simulated AWS. Only one can run in a process at a time: moto's state is the process's."""
+
+    def __init__(self, world: World, constants: Constants) -> None:
+        refusals = constants.refusals
+        self._world = world
+        self._calls = CallLog(world, refusals["not_implemented"])
+        self.blocks = CapacityBlocks(world, constants, ACCOUNT_ID)
+        self.fleet = Fleet(world, self.blocks, refusals, ACCOUNT_ID)
+        self.meter = Meter(world, constants.prices, self.blocks, ACCOUNT_ID, self.fleet.stamp_end)
+        self._calls.on_change.append(self.meter.after_call)
+        self.fleet.on_change.append(self._after_fleet_change)
+        scaling = AutoScaling(world, self.fleet, refusals, ACCOUNT_ID)
+        contents = ClusterContents(refusals)
+        versions = {name: addon.version for name, addon in constants.addons.items()}
+        self._eks = EksOperations(NodeGroups(world, self.blocks, scaling, refusals), contents, refusals)
+        self._stop = ExitStack()
+        for operations, response_class in (
+            (CapacityBlockOperations(self.blocks, refusals), EC2Response),
+            (InstanceOperations(self.fleet, refusals), EC2Response),
+            (AutoScalingOperations(scaling), AutoScalingResponse),
+            (self._eks, EKSResponse),
+            (AddonOperations(contents, refusals, versions), EKSResponse),
+            (AccessEntryOperations(contents, refusals), EKSResponse),
+        ):
+            self._stop.callback(serve(operations, response_class))
+        self._stop.callback(guard(NetworkGuards(refusals), EC2Response))
+        self._stop.callback(self._calls.record())
+        self._stop.callback(lambda: clock.use(None))
+        clock.use(lambda: world.now)
+        self.port = self._listen()
+
+    @property
+    def url(self) -> str:
+        """The endpoint for every service and region."""
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def calls(self) -> tuple[Call, ...]:
+        """The calls so far, in their order."""
+        return self._calls.calls
+
+    @property
+    def cluster_endpoint(self) -> tuple[str, str] | None:
+        """URL and base64 CA of the control plane that every cluster created from now on shows."""
+        return self._eks.cluster_endpoint
+
+    @cluster_endpoint.setter
+    def cluster_endpoint(self, endpoint: tuple[str, str] | None) -> None:
+        self._eks.cluster_endpoint = endpoint
+
+    def operation_ended(self) -> None:
+        """To be called when an engine operation has ended, after the world has jumped to its end: see `Meter`."""
+        with self._world.lock:
+            self.meter.operation_ended()
+
+    def inventory(self) -> list[Existing]:
+        """Everything that exists now and bills or blocks a deletion; blocks that were bought and run are among it."""
+        with self._world.lock:
+            bought = (item for item in self.blocks.reservations if not item.held and item.state != "expired")
+            blocks = [
+                Existing(kind="capacity_block", resource_id=item.reservation_id, region=item.region, bills=True)
+                for item in bought
+            ]
+            return [*inventory(ACCOUNT_ID), *blocks]
+
+    def stop(self) -> None:
+        """Stop listening and take everything back that was added to moto."""
+        self._stop.close()
+
+    def _after_fleet_change(self) -> None:
+        # What a call does to the fleet, the meter sees after the call, together with who made it.
+        if not self._calls.answering:
+            self.meter.after_event()
+
+    def _listen(self) -> int:
+        app = _one_at_a_time(DomainDispatcherApplication(create_backend_app), self._world)
+        server = make_server("127.0.0.1", 0, app, threaded=True, request_handler=_handler(self._world))
+        thread = threading.Thread(target=server.serve_forever, name="simulated-aws", daemon=True)
+        thread.start()
+
+        def close() -> None:
+            server.shutdown()
+            thread.join(timeout=10)
+            server.server_close()
+
+        self._stop.callback(close)
+        return int(server.server_port)
+
+
+def start_aws(world: World, *, constants: Constants | None = None) -> SimulatedAws:
+    """Start an empty simulated AWS with the world's held reservation in it. Raises OSError if it can't listen."""
+    os.environ.update(_MOTO_SETTINGS)
+    BackendDict.reset()
+    reset_model_data()
+    aws = SimulatedAws(world, constants or load_constants())
+    aws.blocks.hold(region=REGION, zone_id="usw2-az2", instance_type="p6-b300.48xlarge", instance_count=1)
+    return aws
+
+
+def _handler(world: World) -> type[MotoRequestHandler]:
+    class Handler(MotoRequestHandler):
+        # Answers go out as a head and a body; Nagle's algorithm would hold the second back for 40 ms.
+        disable_nagle_algorithm = True
+
+        def date_time_string(self, timestamp: float | None = None) -> str:
+            """The Date header: clients take their time from it."""
+            return http_date(world.now)
+
+        def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
+            """Say nothing: the call log has it."""
+
+    return Handler
+
+
+def _one_at_a_time(app: WSGIApplication, world: World) -> WSGIApplication:
+    """moto is not made for parallel requests, and no event of the world may run in the middle of one."""
+
+    def answer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        with world.lock:
+            return list(ClosingIterator(app(environ, start_response)))
+
+    return answer
+
+
+def _prepare_moto() -> None:
+    # EKS has paths that moto does not know; which operation a path means is decided by botocore's model.
+    eks_urls.url_paths["{0}/.*"] = EKSResponse.dispatch
+    # moto lists the methods of a response class in each request; EC2 has some 500 of them.
+    listed: dict[type, list[str]] = {}
+
+    def names(response_class: type) -> list[str]:
+        return listed.setdefault(response_class, method_names_from_class(response_class))
+
+    moto.core.responses.method_names_from_class = names  # type: ignore[assignment]
+
+
+_prepare_moto()
