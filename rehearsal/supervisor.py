@@ -16,20 +16,20 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from rehearsal.aws.server import SimulatedAws, start_aws
+from rehearsal import kubernetes
+from rehearsal.aws.server import ACCOUNT_ID, REGION, SimulatedAws, start_aws
 from rehearsal.control import ControlServer, Json, WorldAddress
-from rehearsal.delays import Delays, Prices, Scenario
-from rehearsal.environment import WorldFolder, child_environment, marked
+from rehearsal.delays import Constants, Scenario
+from rehearsal.environment import WorldFolder, child_environment
 from rehearsal.kubelet import Kubelet
 from rehearsal.kubernetes import LocalCluster
 from rehearsal.mirror import mirror, stack_names
 from rehearsal.providers.operations import OperationLog
-from rehearsal.providers.server import Providers, start_providers
+from rehearsal.providers.serving import Providers, start_providers
 from rehearsal.reaper import start_reaper
 from rehearsal.world import DEFAULT_START, World
 from toolchain import Toolchain, install_plugin
 
-REGION = "us-west-2"
 _PULUMI_TIMEOUT_S = 60
 
 
@@ -100,8 +100,7 @@ def running_world(
     toolchain: Toolchain,
     scenario: Scenario,
     *,
-    delays: Delays,
-    prices: Prices,
+    constants: Constants,
     seed: int,
     start: datetime = DEFAULT_START,
 ) -> Iterator[RunningWorld]:
@@ -115,30 +114,28 @@ def running_world(
     folder = WorldFolder(root=Path(tempfile.mkdtemp(prefix="rentblock-world-")))
     with ExitStack() as ending:
         reaper = start_reaper(world_id, folder.root)
-        ending.callback(reaper.finish)
+        ending.callback(reaper.reap)
         folder.create()
         _lay_out_programs(folder, toolchain)
-        world = World(start, seed, delays)
-        cluster, aws = _start_servers(ending, world, world_id, folder, toolchain, prices)
+        world = World(start, seed, constants.delays)
+        cluster, aws = _start_servers(ending, world, world_id, folder, toolchain, constants)
         kubelet = Kubelet(world, cluster, scenario)
         ending.callback(kubelet.stop)
-        aws.listen(kubelet)
+        aws.fleet.listener = kubelet
         aws.cluster_endpoint = (cluster.server_url, cluster.ca_data)
-        operations = OperationLog(world.draw)
+        operations = OperationLog()
         providers = start_providers(aws.url, cluster.kubeconfig_json, operations)
         ending.callback(providers.stop)
         yield _running(ending, world, aws, cluster, kubelet, operations, providers, folder, world_id)
 
 
 def _start_servers(
-    ending: ExitStack, world: World, world_id: str, folder: WorldFolder, toolchain: Toolchain, prices: Prices
+    ending: ExitStack, world: World, world_id: str, folder: WorldFolder, toolchain: Toolchain, constants: Constants
 ) -> tuple[LocalCluster, SimulatedAws]:
-    """The cluster's binaries and moto's imports take seconds each: they start side by side."""
-    with ThreadPoolExecutor(max_workers=1) as other_core:
-        starting = other_core.submit(
-            LocalCluster.start, folder.root / "kwok", toolchain, environment=marked(world_id, os.environ)
-        )
-        aws = start_aws(world, prices, region=REGION)
+    """The control plane and moto's tables take seconds each: they start side by side."""
+    with ThreadPoolExecutor(max_workers=1) as beside:
+        starting = beside.submit(kubernetes.start, folder.root / "kwok", toolchain, world_id=world_id)
+        aws = start_aws(world, constants=constants)
         ending.callback(aws.stop)
         cluster = starting.result()
         ending.callback(cluster.stop)
@@ -171,7 +168,7 @@ def _running(
             token=control.token,
             endpoint_url=aws.url,
             region=REGION,
-            account_id=aws.account_id,
+            account_id=ACCOUNT_ID,
         ),
         environment=child_environment(
             world_id=world_id,
