@@ -21,7 +21,7 @@ from typing import Protocol
 import psutil
 import yaml
 
-from automation.errors import ClusterFailed, MachineInTheWay, RentBlockError, machine_error
+from automation.errors import ClusterFailed, MachineInTheWay, RentblockError
 from rehearsal.environment import WORLD_ID
 from rehearsal.processes import end, lives, processes_of
 
@@ -110,7 +110,8 @@ def start(folder: Path, programs: Programs, *, world_id: str) -> LocalCluster:
             if attempt == _ATTEMPTS:
                 raise
         except OSError as error:
-            raise machine_error(error) from error
+            happened = f"This machine refused {error.filename or place}: {error.strerror}."
+            raise MachineInTheWay(happened=happened, remedy="Repair that, then try again.") from error
     raise AssertionError("the last attempt returns or raises")
 
 
@@ -158,8 +159,8 @@ def _command(place: Path, programs: Programs) -> list[str]:
     }
     for program in (programs.kwokctl, *binaries.values()):
         if not os.access(program, os.X_OK):
-            what = f"There is no program at {program}, or it can't be run."
-            raise MachineInTheWay(what, remedy="Run `make toolchain`.")
+            happened = f"There is no program at {program}, or it can't be run."
+            raise MachineInTheWay(happened=happened, remedy="Run `make toolchain`.")
     return [
         *(str(programs.kwokctl), "create", "cluster", "--runtime=binary", f"--name={_NAME}", f"--wait={_READY_S}s"),
         *(f"--config={place / 'kwokctl.yaml'}", f"--kubeconfig={place / 'kubeconfig'}"),
@@ -218,21 +219,22 @@ def _runs(pid: int) -> bool:
         return False
 
 
-def _diagnosis(place: Path, *, seconds: int) -> RentBlockError:
+def _diagnosis(place: Path, *, seconds: int) -> RentblockError:
     """What kept the control plane from starting, as far as the programs' last words tell."""
     dead = _dead(place)
     logs = [place / "kwokctl.log", *(_workdir(place) / "logs" / f"{name}.log" for name in dead)]
     words = {log.stem: log.read_text(encoding="utf-8", errors="replace") for log in logs if log.exists()}
     said = "\n".join(words.values())
     if os.strerror(errno.ENOSPC).lower() in said.lower():
-        return MachineInTheWay(f"The disk that holds {place} is full.", remedy="Free some space, then try again.")
+        happened = f"The disk that holds {place} is full."
+        return MachineInTheWay(happened=happened, remedy="Free some space, then try again.")
     if os.strerror(errno.EADDRINUSE).lower() in said.lower():
-        what = f"A port that {' and '.join(dead) or 'Kubernetes'} wanted on 127.0.0.1 is in use."
-        return PortTaken(what, remedy="Try again.")
+        happened = f"A port that {' and '.join(dead) or 'Kubernetes'} wanted on 127.0.0.1 is in use."
+        return PortTaken(happened=happened, remedy="Try again.")
     last = next((line for line in reversed(said.splitlines()) if line.strip()), "nothing")
     who = f"{' and '.join(dead)} ended" if dead else "it was not ready"
-    what = f"The local Kubernetes control plane did not start: {who} after {seconds} s; the last word was: {last}"
-    return ClusterFailed(what, remedy=f"Its logs are in {_workdir(place) / 'logs'}.")
+    happened = f"The local Kubernetes control plane did not start: {who} after {seconds} s; the last word was: {last}."
+    return ClusterFailed(happened=happened, remedy=f"Its logs are in {_workdir(place) / 'logs'}.")
 
 
 def _put_data_inside(kubeconfig: Path) -> str:
@@ -255,4 +257,4 @@ def _free_ports(count: int) -> list[int]:
             free.append(port)
         if len(free) == count:
             return free
-    raise MachineInTheWay("Hardly any port is free on this machine.", remedy="End what listens on them.")
+    raise MachineInTheWay(happened="Hardly any port is free on this machine.", remedy="End what listens on them.")

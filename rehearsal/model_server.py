@@ -127,7 +127,7 @@ class ModelServer:
         deadline = time.monotonic() + _START_S
         while not self._server.started:
             if time.monotonic() > deadline or not self._thread.is_alive():
-                raise ClusterFailed("The rehearsal's model server did not start.", remedy="Try again.")
+                raise ClusterFailed(happened="The rehearsal's model server did not start.", remedy="Try again.")
             time.sleep(0.005)
 
     def stop(self) -> None:
