@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from automation.aws_errors import aws_errors
-from automation.errors import RentblockError
+from automation.errors import NoOffer, RentblockError
 from automation.target import Target
 from planning.ranking import Offer
 
@@ -62,6 +62,22 @@ def search(target: Target, wanted: Wanted, regions: Iterable[str]) -> Search:
     if unanswered and len(unanswered) == len(clients):
         raise unanswered[0][1]
     return Search(offers=tuple(offers), unanswered=tuple((region, error.happened) for region, error in unanswered))
+
+
+def on_demand_zone(target: Target, instance_type: str) -> tuple[str, str]:
+    """Name and id of the first Availability Zone of the region that has the instance type. Raises NoOffer."""
+    ec2 = target.client("ec2")
+    with aws_errors(f"asking {target.region} for zones with {instance_type}"):
+        found = ec2.describe_instance_type_offerings(
+            LocationType="availability-zone", Filters=[{"Name": "instance-type", "Values": [instance_type]}]
+        )
+        zone_ids = _zone_ids(ec2)
+    zones = sorted(offer["Location"] for offer in found["InstanceTypeOfferings"])
+    if not zones:
+        raise NoOffer(
+            happened=f"{target.region} has no {instance_type}.", remedy="Choose another region with --region."
+        )
+    return zones[0], zone_ids[zones[0]]
 
 
 def parse(raw: "CapacityBlockOfferingTypeDef", region: str, zone_ids: dict[str, str]) -> Offer:

@@ -109,7 +109,7 @@ def _work(folder: SessionFolder, logs: Path) -> Work:
     workspace_files(folder, stack_config(record))
     environment = engine_environment(folder, target.engine_environment)
     _wait_for_the_stack(environment["PULUMI_BACKEND_URL"], folder)
-    stack = open_stack(folder, logs, session_program(), environment)
+    stack = open_stack(folder, logs, session_program, environment)
     work = Work(folder=folder, logs=logs, record=record, target=target, environment=environment, stack=stack)
     _recover(work)
     return work

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from automation.market.reservations import ACTIVE, NEVER, OVER, PAYING
+from automation.serving.startup import StartupView
 from automation.session.observation import Observation, OperationSeen, Unknown
 from automation.session.plan import Plan
 from automation.session.record import OperationName, OperationRun, PhaseName, Record
@@ -134,24 +135,25 @@ def _serve(plan: Plan, observation: Observation, record: Record, now: datetime) 
         if now + plan.budget.total >= plan.moments.drain:
             return _give_up("The nodes do not run, and what is left of the block is too short to serve.")
         return Start(operation="raise-nodes", phase="start", why=f"{plan.block.instance_count} node(s)")
-    startup = observation.startup
+    return _watch(plan, observation.startup, record, now)
+
+
+def _watch(plan: Plan, startup: StartupView | Unknown | None, record: Record, now: datetime) -> Decision:
     if startup is None or isinstance(startup, Unknown):
         why = "the cluster" if startup is None else startup.reason
-        return Wait(until=now + _STARTUP_LOOK, phase=_serving_phase(record), why=why)
+        return Wait(until=now + _STARTUP_LOOK, phase=record.phase, why=why)
     if not startup.ready:
-        return Wait(until=now + _STARTUP_LOOK, phase=_serving_phase(record), why=startup.sentence)
-    if record.accepted:
+        # Also after it has served: the account then calls these minutes a restart, and the acceptance runs again.
+        return Wait(until=now + _STARTUP_LOOK, phase="start", why=startup.sentence)
+    if record.accepted and record.phase in ("accept", "serve"):
         return Wait(until=_toward(plan.moments.drain, now), phase="serve", why="the drain; the endpoint serves")
-    if record.acceptance_runs >= ACCEPT_TRIES:
+    if record.acceptance_failures >= ACCEPT_TRIES:
         # The fee is spent either way: the endpoint stays up for people to look at. The outcome tells.
         return Wait(until=_toward(plan.moments.drain, now), phase="accept", why="the drain; the acceptance failed")
-    if record.acceptance_at and (again := record.acceptance_at + _ACCEPT_PAUSE) > now:
-        return Wait(until=again, phase="accept", why="a pause before the acceptance is tried again")
+    pause_ends = record.acceptance_at + _ACCEPT_PAUSE if record.acceptance_at and record.acceptance_failures else now
+    if pause_ends > now:
+        return Wait(until=pause_ends, phase="accept", why="a pause before the acceptance is tried again")
     return Start(operation="accept", phase="accept", why="the endpoint answers")
-
-
-def _serving_phase(record: Record) -> PhaseName:
-    return "serve" if record.accepted else "start"
 
 
 def _end(plan: Plan, observation: Observation, record: Record, now: datetime) -> Decision:

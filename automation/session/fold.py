@@ -55,9 +55,8 @@ def _add(record: Record, entry: Entry) -> Record:
         case lines.StartupMarked(phase=name, ended=ended):
             return replace(record, startup=(*record.startup, StartupMark(phase=name, ended=ended)))
         case lines.Accepted(checks=checks):
-            return replace(
-                record, acceptance=checks, acceptance_runs=record.acceptance_runs + 1, acceptance_at=entry.at
-            )
+            failures = 0 if all(check.ok for check in checks) else record.acceptance_failures + 1
+            return replace(record, acceptance=checks, acceptance_failures=failures, acceptance_at=entry.at)
         case lines.Swept(residual=residual):
             return replace(record, residual=residual, sweeps=record.sweeps + 1, swept_at=entry.at)
         case lines.FaultSeen(what=what, at=at):

@@ -1,4 +1,4 @@
-"""One look at a session: AWS, the cluster, and the running child. An error is noted in the piece it hid, never raised."""
+"""One look at a session: AWS, the cluster, the running child. An error is noted in the piece it hid, never raised."""
 
 from contextlib import ExitStack
 from datetime import datetime

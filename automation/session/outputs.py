@@ -1,4 +1,4 @@
-"""What the stack says about the cluster it made: kept in the session's folder, what is secret in private files apart."""
+"""What the stack says about its cluster: kept in the session's folder, what is secret in private files apart."""
 
 import json
 from base64 import b64decode

@@ -101,9 +101,9 @@ class OperationRun:
 class Record:
     """All that a session knows of itself. `outcome` is None until the report; "ok" only when the sweep found nothing.
 
-    `acceptance` and `residual` are those of the last run of the acceptance and of the sweep; `acceptance_runs` and
-    `sweeps` count them. `drain_asked` is when the GPU group was last told to shrink to 0, `end_asked` when somebody or
-    a rule ended the session before its time.
+    `acceptance` and `residual` are those of the last run of the acceptance and of the sweep; `acceptance_failures` counts
+    the runs that failed in a row, `sweeps` all sweeps. `raised` and `drain_asked` are when the GPU group was last told to
+    grow and to shrink, `end_asked` when somebody or a rule (`gave_up`) ended the session before its time.
     """
 
     session: str
@@ -117,7 +117,7 @@ class Record:
     phases: tuple[PhaseSpan, ...] = ()
     startup: tuple[StartupMark, ...] = ()
     acceptance: tuple[CheckResult, ...] = ()
-    acceptance_runs: int = 0
+    acceptance_failures: int = 0
     acceptance_at: datetime | None = None
     usage: tuple[Usage, ...] = ()
     residual: tuple[Residual, ...] = ()

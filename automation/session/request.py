@@ -17,9 +17,10 @@ class RentRequest(BaseModel):
     """A wish for a session. Unknown keys are refused.
 
     `hours` is the least length of the block; `regions` empty means every region that the account has enabled;
-    `reservation_id` takes a block that is already bought instead of buying one. Caps are in US$ and never exceeded.
-    `endpoint_cidrs` are the addresses that may reach the cluster's API; `weights_uri` is where in S3 the model lies staged. `parallel` is how many things the engine
-    makes at once.
+    `reservation_id` takes a block that is already bought instead of buying one. Caps are in US$ and never exceeded;
+    `pay_usd` is the exact fee that is agreed to without a further question, knowing that it cannot be cancelled.
+    `endpoint_cidrs` are the addresses that may reach the cluster's API; `weights_uri` is where in S3 the model lies
+    staged. `parallel` is how many things the engine makes at once.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -32,6 +33,7 @@ class RentRequest(BaseModel):
     capacity: CapacityKind = "block"
     reservation_id: str | None = Field(default=None, pattern=r"^cr-[0-9a-f]{17}$")
     max_fee_usd: Decimal | None = Field(default=None, gt=0)
+    pay_usd: Decimal | None = Field(default=None, ge=0)
     max_usd_per_useful_hour: Decimal | None = Field(default=None, gt=0)
     endpoint_cidrs: tuple[IPv4Network, ...]
     weights_uri: str | None = Field(default=None, pattern=r"^s3://[^/\s]+(/\S*)?$")

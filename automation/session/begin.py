@@ -1,0 +1,240 @@
+"""The beginning of a session: find an offer, have it approved, buy it once. Everything here can still be refused."""
+
+import os
+import secrets
+import string
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from decimal import Decimal
+
+from automation.errors import InvalidRequest, NoOffer, PurchaseUnclear, Refused, RentblockError
+from automation.market import offers, reservations
+from automation.market.purchase import Approval, buy, settle
+from automation.refusals import check_account, refuse_stand_ins
+from automation.session.entries import BlockKnown, Closed, EndAsked, Opened, PhaseBegan
+from automation.session.folder import SessionFolder, session_folder, sessions
+from automation.session.journal import Journal
+from automation.session.plan import budget_of
+from automation.session.request import RentRequest
+from automation.target import Target
+from planning.block import Block, minutes, valid_duration
+from planning.catalogue import UnknownName, fits, load
+from planning.costs import hours_between
+from planning.ranking import Offer, RankedOffer, rank
+
+Approve = Callable[[Offer], Approval | None]
+"""Asks whoever pays. The answer names the exact fee; None is no."""
+
+ON_DEMAND = "on-demand"
+"""Stands where a block has its ids: capacity by the hour has none."""
+
+# Blocks are sold up to 8 weeks ahead: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-purchase.html
+_AHEAD = timedelta(weeks=8)
+_SUFFIX = string.ascii_lowercase + string.digits
+
+
+def begin(request: RentRequest, target: Target, approve: Approve) -> SessionFolder:
+    """A session with its block, in its folder.
+
+    Raises InvalidRequest, Refused, NoOffer, PurchaseFailed or PurchaseUnclear; all but the last have spent nothing.
+    """
+    refuse_stand_ins(target, os.environ)
+    check_account(target)
+    check_request(request)
+    _no_open_intents(target)
+    if request.reservation_id:
+        return _open(request, target, _bought_elsewhere(request, target))
+    if request.capacity == "on-demand":
+        offer = _on_demand(request, target)
+        _approved(approve, offer)
+        return _open(request, target, _as_block(offer, ON_DEMAND, None, Decimal(0)))
+    offer = best_offer(search(request, target))
+    return _buy(request, target, offer, _approved(approve, offer))
+
+
+def check_request(request: RentRequest) -> None:
+    """Raise InvalidRequest for what no market can change: unknown names, a length that is not sold, a model too big."""
+    catalogue = load()
+    try:
+        model, instance = catalogue.model(request.model), catalogue.instance_type(request.instance_type)
+    except UnknownName as unknown:
+        raise InvalidRequest(happened=f"{unknown}.", remedy="Choose one of those.") from unknown
+    if request.capacity == "block" and not request.reservation_id and not valid_duration(request.hours):
+        raise InvalidRequest(
+            happened=f"AWS sells no blocks of {request.hours} hours.",
+            remedy="Ask for whole days up to 14 (24, 48, ... hours), or whole weeks up to 182 days.",
+        )
+    # One request with the longest context is the least that must fit.
+    fit = fits(model, instance, request.instance_count, context_tokens=model.max_model_len, concurrency=1)
+    if not fit.fits:
+        raise InvalidRequest(happened=fit.sentence, remedy="Choose a smaller model or a machine with more GPU memory.")
+
+
+def search(request: RentRequest, target: Target) -> tuple[RankedOffer, ...]:
+    """What could be bought for a request, best first. Raises NoOffer when AWS sells nothing like it."""
+    now = target.clock.now()
+    wanted = offers.Wanted(
+        instance_type=request.instance_type,
+        instance_count=request.instance_count,
+        hours=request.hours,
+        start_from=now,
+        end_until=now + _AHEAD,
+    )
+    found = offers.search(target, wanted, request.regions or offers.enabled_regions(target))
+    if not found.offers:
+        silent = "".join(f" {region} did not answer: {why}" for region, why in found.unanswered)
+        raise NoOffer(
+            happened=f"AWS offers no block of {request.instance_count} x {request.instance_type}.{silent}",
+            remedy="Offers come and go: ask again later, for other lengths, or rent on demand.",
+        )
+    return rank(
+        found.offers,
+        budget_of(request, load()),
+        max_fee_usd=request.max_fee_usd,
+        max_usd_per_useful_hour=request.max_usd_per_useful_hour,
+    )
+
+
+def best_offer(ranked: tuple[RankedOffer, ...]) -> Offer:
+    """The first that is not refused. Raises NoOffer with the reason of the first refusal."""
+    for each in ranked:
+        if each.refused is None:
+            return each.offer
+    raise NoOffer(
+        happened=f"None of {len(ranked)} offers is within the request: {ranked[0].refused}.",
+        remedy="Raise the caps, or ask again later.",
+    )
+
+
+def approve_exactly(pay_usd: Decimal | None) -> Approve:
+    """For programs: approves the fee that was agreed to beforehand, to the cent. Raises Refused for any other."""
+
+    def approve(offer: Offer) -> Approval:
+        if pay_usd != offer.fee_usd:
+            raise Refused(
+                happened=f"The best offer costs US${offer.fee_usd}, and what is agreed to is {pay_usd or 'nothing'}.",
+                cost="Nothing was bought.",
+                remedy=f"Agree to exactly {offer.fee_usd} (`pay_usd`, `--yes-pay`); a block can never be cancelled.",
+            )
+        return Approval(offering_id=offer.offering_id, fee_usd=offer.fee_usd)
+
+    return approve
+
+
+def _approved(approve: Approve, offer: Offer) -> Approval:
+    approval = approve(offer)
+    if approval is None:
+        raise Refused(happened="The fee was not approved.", cost="Nothing was bought.", remedy="Ask again any time.")
+    return approval
+
+
+def _no_open_intents(target: Target) -> None:
+    """An intended purchase of any session on this machine is looked after first, or two may be bought for one wish."""
+    for folder in sessions(target.home):
+        journal = Journal(folder.journal)
+        record = journal.record()
+        if record.intent and record.account_id == target.account_id and settle(target, journal):
+            raise Refused(
+                happened=f"Session {record.session} holds a block of US${record.intent.offer.fee_usd} that nobody runs.",
+                cost="Nothing more was bought.",
+                remedy=f"Go on with it: `rentblock rent --session {record.session}`.",
+            )
+
+
+def _buy(request: RentRequest, target: Target, offer: Offer, approval: Approval) -> SessionFolder:
+    folder, journal = _new(request, target, offer.start)
+    journal.write(PhaseBegan(at=target.clock.now(), phase="buy"))
+    try:
+        buy(target, offer, approval, journal, os.environ)
+    except PurchaseUnclear:
+        raise
+    except RentblockError as error:
+        now = target.clock.now()
+        journal.write(EndAsked(at=now, reason=error.happened, gave_up=True))
+        journal.write(Closed(at=now, outcome="nothing bought"))
+        raise
+    return folder
+
+
+def _open(request: RentRequest, target: Target, block: Block) -> SessionFolder:
+    folder, journal = _new(request, target, block.start)
+    journal.write(BlockKnown(at=target.clock.now(), block=block))
+    return folder
+
+
+def _new(request: RentRequest, target: Target, start: datetime) -> tuple[SessionFolder, Journal]:
+    suffix = "".join(secrets.choice(_SUFFIX) for _ in range(4))
+    folder = session_folder(target.home, f"rtb-{start:%Y%m%d}-{suffix}")
+    folder.create()
+    journal = Journal(folder.journal)
+    journal.write(
+        Opened(
+            at=target.clock.now(),
+            session=folder.session,
+            mode=target.mode,
+            account_id=target.account_id,
+            request=request,
+        )
+    )
+    return folder, journal
+
+
+def _bought_elsewhere(request: RentRequest, target: Target) -> Block:
+    reservation_id = request.reservation_id or ""
+    for region in request.regions or (target.region,):
+        found = reservations.by_id(target.in_region(region), reservation_id)
+        if found and found.start and found.end:
+            return Block(
+                reservation_id=reservation_id,
+                offering_id=None,
+                instance_type=found.instance_type,
+                instance_count=found.instance_count or request.instance_count,
+                region=region,
+                availability_zone=found.availability_zone,
+                availability_zone_id=found.availability_zone_id,
+                start=found.start,
+                end=found.end,
+                fee_usd=Decimal(0),
+            )
+    where = ", ".join(request.regions or (target.region,))
+    raise InvalidRequest(
+        happened=f"AWS shows no block {reservation_id} with a start and an end in {where}.",
+        remedy="Name its region with --region.",
+    )
+
+
+def _on_demand(request: RentRequest, target: Target) -> Offer:
+    place = target.in_region(request.regions[0]) if request.regions else target
+    zone, zone_id = offers.on_demand_zone(place, request.instance_type)
+    start = place.clock.now() + minutes("prepare_lead_minutes")
+    end = start + timedelta(hours=request.hours)
+    price = load().instance_type(request.instance_type).on_demand_usd_per_hour
+    if price is None:
+        raise NoOffer(happened=f"No on-demand price of {request.instance_type} is known.", remedy="Rent a block.")
+    return Offer(
+        offering_id=ON_DEMAND,
+        instance_type=request.instance_type,
+        instance_count=request.instance_count,
+        region=place.region,
+        availability_zone=zone,
+        availability_zone_id=zone_id,
+        start=start,
+        end=end,
+        fee_usd=(price.value * hours_between(start, end) * request.instance_count).quantize(Decimal("0.01")),
+        currency="USD",
+    )
+
+
+def _as_block(offer: Offer, reservation_id: str, offering_id: str | None, fee_usd: Decimal) -> Block:
+    return Block(
+        reservation_id=reservation_id,
+        offering_id=offering_id,
+        instance_type=offer.instance_type,
+        instance_count=offer.instance_count,
+        region=offer.region,
+        availability_zone=offer.availability_zone,
+        availability_zone_id=offer.availability_zone_id,
+        start=offer.start,
+        end=offer.end,
+        fee_usd=fee_usd,
+    )

@@ -1,0 +1,178 @@
+"""The loop of a session: observe, decide, start, write down; again until there is an outcome.
+
+It may be killed at any line and started again, here or in another terminal: nothing is remembered outside the journal.
+"""
+
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
+from decimal import Decimal
+
+from automation.clock import RunningOperation
+from automation.errors import MachineInTheWay, RentblockError
+from automation.session.billed import usage_entries
+from automation.session.decide import Decision, Interrupt, Quick, Start, Wait, decide
+from automation.session.display import Display, Progress
+from automation.session.entries import Entry, FaultSeen, PhaseBegan, StartupMarked
+from automation.session.folder import SessionFolder
+from automation.session.journal import Journal, alone
+from automation.session.observation import GpuGroup, Observation, Unknown
+from automation.session.observe import Observer
+from automation.session.operations import LastWord, SeenOperation, interrupt, start
+from automation.session.plan import Plan, plan_of
+from automation.session.record import Record
+from automation.session.steps import STEPS, Step
+from automation.target import Target
+from planning.catalogue import UnknownName, load
+from planning.costs import outside_usd
+
+_AFTER_A_FAULT = timedelta(seconds=2)
+
+
+def run(
+    target: Target, folder: SessionFolder, display: Display, *, until: Callable[[Record], bool] | None = None
+) -> Record:
+    """Run a session on until it has an outcome, or until `until` says so after a look.
+
+    Raises Refused when another process of this machine runs it, MachineInTheWay when the journal can't be written, and
+    AwsUnreachable when not even AWS's time is known. Everything else that goes wrong is a fault in the journal.
+    """
+    journal = Journal(folder.journal)
+    record = journal.record()
+    if record.block:
+        target = target.in_region(record.block.region)
+    with alone(folder), Observer(target, folder, journal) as observer:
+        loop = _Loop(target, folder, journal, observer, display)
+        while record.outcome is None and not (until and until(record)):
+            record = loop.turn()
+    return record
+
+
+class _Loop:
+    def __init__(
+        self, target: Target, folder: SessionFolder, journal: Journal, observer: Observer, display: Display
+    ) -> None:
+        self._target = target
+        self._folder = folder
+        self._journal = journal
+        self._observer = observer
+        self._display = display
+
+    def turn(self) -> Record:
+        """Look once and do what follows from it."""
+        before = self._journal.record()
+        now = self._target.clock.now()
+        plan = plan_of(before, load())
+        observation = self._observer.look(plan, before, now)
+        for entry in _findings(observation, before, self._folder, now):
+            self._write(entry)
+        record = self._journal.record()
+        decision = decide(plan, observation, record, now)
+        if decision.phase and decision.phase != record.phase:
+            self._write(PhaseBegan(at=now, phase=decision.phase))
+            record = self._journal.record()
+        self._display.show(_progress(record, observation, decision, now))
+        self._do(decision, plan, observation, record, now)
+        return self._journal.record()
+
+    def _do(self, decision: Decision, plan: Plan, observation: Observation, record: Record, now: datetime) -> None:
+        match decision:
+            case Wait(until=until):
+                self._target.clock.wait(until, _running(observation, record))
+            case Interrupt():
+                self._display.say(now, f"Asking the running operation to stop: {decision.why}.")
+                interrupt(record, self._journal, now)
+            case Start(operation="up" | "destroy" as name):
+                self._display.say(now, f"`pulumi {name}`: {decision.why}.")
+                start(name, self._folder, self._journal, now, self._target.engine_environment)
+            case Start(operation=name):
+                self._display.say(now, f"{name}: {decision.why}")
+                step = Step(
+                    target=self._target,
+                    folder=self._folder,
+                    journal=self._journal,
+                    observer=self._observer,
+                    plan=plan,
+                    observation=observation,
+                    why=decision.why,
+                )
+                self._step(name, step)
+
+    def _step(self, name: Quick, step: Step) -> None:
+        """A step that fails is a fault and is decided anew; only a machine that can't write ends the loop."""
+        try:
+            STEPS[name](step)
+        except MachineInTheWay:
+            raise
+        except RentblockError as error:
+            now = self._target.clock.now()
+            self._write(FaultSeen(at=now, what=f"{name}: {error.happened}"))
+            self._target.clock.wait(now + _AFTER_A_FAULT)
+
+    def _write(self, entry: Entry) -> None:
+        self._journal.write(entry)
+        if isinstance(entry, FaultSeen):
+            self._display.say(entry.at, entry.what)
+
+
+def _running(observation: Observation, record: Record) -> RunningOperation | None:
+    return SeenOperation(run=record.operations[-1]) if observation.running else None
+
+
+def _findings(observation: Observation, record: Record, folder: SessionFolder, now: datetime) -> Iterator[Entry]:
+    """What a look has found that the journal does not know yet."""
+    yield from usage_entries(observation, record, now)
+    known = {mark.phase for mark in record.startup}
+    startup = observation.startup
+    if startup and not isinstance(startup, Unknown):
+        yield from (
+            StartupMarked(at=now, phase=mark.phase, ended=mark.ended)
+            for mark in startup.ended
+            if mark.phase not in known
+        )
+    told = {fault.what for fault in record.faults}
+    yield from (FaultSeen(at=now, what=what) for what in _faults(observation, record, folder) if what not in told)
+
+
+def _faults(observation: Observation, record: Record, folder: SessionFolder) -> Iterator[str]:
+    group, startup, operation = observation.group, observation.startup, observation.operation
+    if isinstance(group, GpuGroup) and group.failed and record.raised:
+        yield f"Auto Scaling: {group.last_activity}"
+    if startup and not isinstance(startup, Unknown) and startup.phase and startup.late_by:
+        yield f"The start is late in phase {startup.phase}."
+    if operation and not operation.running and operation.exit_code != 0:
+        word = LastWord.read(folder.operation(operation.number, operation.name))
+        said = word.sentence if word else "It was killed."
+        yield f"Operation {operation.number} (`pulumi {operation.name}`): {said}"
+
+
+def _progress(record: Record, observation: Observation, decision: Decision, now: datetime) -> Progress:
+    until = decision.until if isinstance(decision, Wait) else None
+    return Progress(
+        session=record.session,
+        phase=record.phase,
+        now=now,
+        waiting_for=decision.why,
+        until=until,
+        said=_said(observation),
+        fee_usd=record.block.fee_usd if record.block else Decimal(0),
+        outside_usd=billed_so_far(record, now),
+    )
+
+
+def _said(observation: Observation) -> str:
+    """The last thing that AWS said: an error first, for it hides the rest."""
+    pieces = (observation.reservation_state, observation.group, observation.instances, observation.startup)
+    reasons = [piece.reason for piece in pieces if isinstance(piece, Unknown)]
+    if reasons:
+        return reasons[0]
+    group = observation.group
+    activity = group.last_activity if isinstance(group, GpuGroup) else ""
+    return activity or f"reservation {observation.reservation_state}"
+
+
+def billed_so_far(record: Record, now: datetime) -> Decimal | None:
+    """What has been billed beside the fee until `now`, in US$; None when a price is not known."""
+    try:
+        return outside_usd(record.usage, load(), until=now)
+    except UnknownName:
+        return None

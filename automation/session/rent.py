@@ -1,0 +1,193 @@
+"""The Python entry: `with rent(request) as session`, and `run_to_end(request)` for a session that nobody watches.
+
+    from automation import rent
+
+    with rent(request) as session:
+        client = session.openai()
+        client.chat.completions.create(model=session.served_model, messages=[...])
+
+Leaving the block drains, destroys, sweeps and reports, also on an exception.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+
+import openai
+
+from automation.errors import AcceptanceFailed, LeftBehind, RentblockError, UnknownSession
+from automation.market.purchase import settle
+from automation.refusals import check_account, refuse_stand_ins
+from automation.serving.client import connect
+from automation.serving.cluster import Cluster
+from automation.session.begin import Approve, approve_exactly, begin
+from automation.session.display import Display, Quiet
+from automation.session.entries import Closed, EndAsked
+from automation.session.folder import SessionFolder, find
+from automation.session.journal import Journal
+from automation.session.loop import run
+from automation.session.outputs import Outputs, api_key, read_outputs
+from automation.session.plan import plan_of
+from automation.session.record import Record
+from automation.session.request import RentRequest
+from automation.target import Target, aws_target
+from planning.catalogue import load
+
+_LEFT = "the program that rented it is done"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Session:
+    """A session that serves. `drain` is when it ends by itself: until then requests are answered."""
+
+    folder: SessionFolder
+    drain: datetime
+    base_url: str
+    api_key: str
+    served_model: str
+
+    @property
+    def id(self) -> str:
+        """The session's id: also its stack's and its cluster's name."""
+        return self.folder.session
+
+    def openai(self) -> openai.OpenAI:
+        """A client for the served model, through a port-forward that lasts as long as the `with` block."""
+        return openai.OpenAI(base_url=self.base_url, api_key=self.api_key)
+
+
+@contextmanager
+def rent(
+    request: RentRequest,
+    target: Target | None = None,
+    *,
+    approve: Approve | None = None,
+    display: Display | None = None,
+) -> Iterator[Session]:
+    """Rent, prepare, start and prove a session; give it; end it and prove that nothing is left.
+
+    `target` None is the real account. Without `approve`, the fee must be exactly the request's `pay_usd`. Raises what
+    `begin` raises, AcceptanceFailed when it never served, LeftBehind when the sweep found something at the end.
+    """
+    where = target or aws_target()
+    show = display or Quiet()
+    folder = begin(request, where, approve or approve_exactly(request.pay_usd))
+    try:
+        record = run(where, folder, show, until=_serves_or_never_will)
+        if not _serves(record):
+            raise _never_served(record)
+        with _connected(folder, record) as session:
+            yield session
+    finally:
+        last = end(where, folder, show, _LEFT)
+    _require_empty(last)
+
+
+def run_to_end(
+    request: RentRequest,
+    target: Target | None = None,
+    *,
+    approve: Approve | None = None,
+    display: Display | None = None,
+) -> Record:
+    """Rent a session and run it until its block is over and it is swept. Raises what `begin` and `run` raise."""
+    where = target or aws_target()
+    folder = begin(request, where, approve or approve_exactly(request.pay_usd))
+    return run(where, folder, display or Quiet())
+
+
+def resume(target: Target, session: str | None, display: Display) -> Record:
+    """Go on with a session, from wherever it was left. Raises as `run`, and UnknownSession."""
+    folder = find(target.home, session)
+    _may_change(target, folder)
+    if _bought(target, folder):
+        return run(target, folder, display)
+    return Journal(folder.journal).record()
+
+
+def end(target: Target, folder: SessionFolder, display: Display, reason: str) -> Record:
+    """End a session now: drain, destroy, sweep, report. A session that has ended is swept no further.
+
+    When another process runs the session, that one ends it: Refused says which."""
+    _may_change(target, folder)
+    journal = Journal(folder.journal)
+    record = journal.record()
+    if record.outcome is not None:
+        return record
+    journal.write(EndAsked(at=target.clock.now(), reason=reason))
+    if _bought(target, folder):
+        return run(target, folder, display)
+    return journal.record()
+
+
+def _may_change(target: Target, folder: SessionFolder) -> None:
+    refuse_stand_ins(target, os.environ)
+    check_account(target)
+    record = Journal(folder.journal).record()
+    if (record.mode, record.account_id) != (target.mode, target.account_id):
+        raise UnknownSession(
+            happened=f"Session {record.session} belongs to {record.mode} account {record.account_id}, not to this one.",
+            remedy="Use the credentials that it was made with.",
+        )
+
+
+def _bought(target: Target, folder: SessionFolder) -> bool:
+    """Whether there is a block to work with; a session without one is closed. Raises PurchaseUnclear."""
+    journal = Journal(folder.journal)
+    block = settle(target, journal)
+    if block is None and journal.record().outcome is None:
+        journal.write(Closed(at=target.clock.now(), outcome="nothing bought"))
+    return block is not None
+
+
+def _serves(record: Record) -> bool:
+    return record.phase == "serve" and record.accepted
+
+
+def _serves_or_never_will(record: Record) -> bool:
+    return _serves(record) or record.end_asked is not None or (record.phase == "drain")
+
+
+def _never_served(record: Record) -> RentblockError:
+    faults = "; ".join(fault.what for fault in record.faults[-3:]) or "no fault was seen"
+    fee = record.block.fee_usd if record.block else 0
+    return AcceptanceFailed(
+        happened=f"Session {record.session} never served: {faults}.",
+        cost=f"The block's US${fee} are spent; what is billed beside it ends now.",
+        remedy=f"Read its report: `rentblock report --session {record.session}`.",
+    )
+
+
+@contextmanager
+def _connected(folder: SessionFolder, record: Record) -> Iterator[Session]:
+    outputs = _outputs(folder)
+    with ExitStack() as stack:
+        cluster = stack.enter_context(Cluster(folder.kubeconfig))
+        base_url = stack.enter_context(connect(folder.kubeconfig, outputs.namespace, outputs.service))
+        yield Session(
+            folder=folder,
+            drain=plan_of(record, load()).moments.drain,
+            base_url=base_url,
+            api_key=api_key(folder, cluster, outputs.namespace),
+            served_model=outputs.served_model,
+        )
+
+
+def _outputs(folder: SessionFolder) -> Outputs:
+    outputs = read_outputs(folder)
+    if outputs is None:
+        raise UnknownSession(happened=f"{folder.session} has no stack yet.", remedy="Wait until it serves.")
+    return outputs
+
+
+def _require_empty(record: Record) -> None:
+    if record.residual:
+        names = ", ".join(f"{left.kind} {left.resource_id} in {left.region}" for left in record.residual)
+        per_day = sum(left.usd_per_day for left in record.residual)
+        raise LeftBehind(
+            happened=f"Session {record.session} has left something behind: {names}.",
+            cost=f"US${per_day} a day until it is gone.",
+            remedy=f"Delete it, then look again with `rentblock down --session {record.session}`.",
+        )
