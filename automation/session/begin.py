@@ -135,7 +135,7 @@ def _no_open_intents(target: Target) -> None:
         record = journal.record()
         if record.intent and record.account_id == target.account_id and settle(target, journal):
             raise Refused(
-                happened=f"Session {record.session} holds a block of US${record.intent.offer.fee_usd} that nobody runs.",
+                happened=f"Session {record.session} has bought {record.intent.offer.offering_id}, and nobody runs it.",
                 cost="Nothing more was bought.",
                 remedy=f"Go on with it: `rentblock rent --session {record.session}`.",
             )

@@ -164,6 +164,12 @@ class EndAsked(_Line):
     gave_up: bool = False
 
 
+class Reopened(_Line):
+    """An ended session is taken up again, to be destroyed and swept once more."""
+
+    kind: Literal["reopened"] = "reopened"
+
+
 class Closed(_Line):
     """The last line: how it ended. "ok" only when the sweep found nothing."""
 
@@ -190,6 +196,7 @@ Entry = Annotated[
     | Swept
     | FaultSeen
     | EndAsked
+    | Reopened
     | Closed,
     Field(discriminator="kind"),
 ]

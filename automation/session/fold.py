@@ -64,6 +64,8 @@ def _add(record: Record, entry: Entry) -> Record:
         case lines.EndAsked(reason=reason, gave_up=gave_up, at=at):
             # The first reason stands: later ones only repeat it.
             return record if record.end_asked else replace(record, end_asked=at, end_reason=reason, gave_up=gave_up)
+        case lines.Reopened(at=at):
+            return replace(record, reopened=at, outcome=None, sweeps=0, residual=())
         case lines.Closed(outcome=outcome):
             return replace(record, outcome=outcome, phases=_ended(record, entry))
         case lines.UsageStarted() | lines.UsageEnded():

@@ -83,11 +83,22 @@ def _write_all(descriptor: int, content: bytes) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
+class RunsElsewhere(Refused):
+    """Process `pid` of this machine holds the session's loop lock, so it is alive."""
+
+    def __init__(self, session: str, pid: int) -> None:
+        super().__init__(
+            happened=f"Process {pid} of this machine runs {session}.",
+            remedy="Look with `rentblock status`; end that process if it hangs.",
+        )
+        self.pid = pid
+
+
 @contextmanager
 def alone(folder: SessionFolder) -> Iterator[None]:
     """Hold the session's loop lock; the kernel gives it back when this process dies.
 
-    Raises Refused when another process of this machine runs the session."""
+    Raises RunsElsewhere when another process of this machine runs the session."""
     try:
         file = folder.lock.open("a+", encoding="utf-8")
     except OSError as error:
@@ -97,10 +108,7 @@ def alone(folder: SessionFolder) -> Iterator[None]:
             fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             file.seek(0)
-            raise Refused(
-                happened=f"Process {file.read().strip() or 'unknown'} of this machine already runs {folder.session}.",
-                remedy="Look with `rentblock status`; end that process if it hangs.",
-            ) from error
+            raise RunsElsewhere(folder.session, int(file.read().strip() or 0)) from error
         file.truncate(0)
         file.write(f"{os.getpid()}\n")
         file.flush()

@@ -101,9 +101,10 @@ class OperationRun:
 class Record:
     """All that a session knows of itself. `outcome` is None until the report; "ok" only when the sweep found nothing.
 
-    `acceptance` and `residual` are those of the last run of the acceptance and of the sweep; `acceptance_failures` counts
-    the runs that failed in a row, `sweeps` all sweeps. `raised` and `drain_asked` are when the GPU group was last told to
-    grow and to shrink, `end_asked` when somebody or a rule (`gave_up`) ended the session before its time.
+    `acceptance` and `residual` are those of the last run of the acceptance and of the sweep; `acceptance_failures`
+    counts the runs that failed in a row, `sweeps` all sweeps. `raised` and `drain_asked` are when the GPU group was
+    last told to grow and to shrink, `end_asked` when somebody or a rule (`gave_up`) ended the session before its time,
+    `reopened` when an ended session was taken up again because it had not come out empty.
     """
 
     session: str
@@ -130,6 +131,7 @@ class Record:
     end_asked: datetime | None = None
     end_reason: str | None = None
     gave_up: bool = False
+    reopened: datetime | None = None
     outcome: str | None = None
 
     @property
@@ -154,8 +156,9 @@ class Record:
         return self._last_success("destroy")
 
     def tries(self, name: OperationName) -> tuple[OperationRun, ...]:
-        """The runs of an operation since the last one that went well."""
-        runs = [run for run in self.operations if run.name == name and run.ended]
+        """The runs of an operation that ended, since the last one that went well or the session was reopened."""
+        since = self.reopened or self.opened
+        runs = [run for run in self.operations if run.name == name and run.ended and run.started >= since]
         good = [index for index, run in enumerate(runs) if run.exit_code == 0]
         return tuple(runs[good[-1] + 1 :] if good else runs)
 

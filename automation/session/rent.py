@@ -10,6 +10,8 @@ Leaving the block drains, destroys, sweeps and reports, also on an exception.
 """
 
 import os
+import signal
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -24,9 +26,9 @@ from automation.serving.client import connect
 from automation.serving.cluster import Cluster
 from automation.session.begin import Approve, approve_exactly, begin
 from automation.session.display import Display, Quiet
-from automation.session.entries import Closed, EndAsked
+from automation.session.entries import Closed, EndAsked, Reopened
 from automation.session.folder import SessionFolder, find
-from automation.session.journal import Journal
+from automation.session.journal import Journal, RunsElsewhere
 from automation.session.loop import run
 from automation.session.outputs import Outputs, api_key, read_outputs
 from automation.session.plan import plan_of
@@ -35,6 +37,8 @@ from automation.session.request import RentRequest
 from automation.target import Target, aws_target
 from planning.catalogue import load
 
+_LET_GO_S = 20.0
+_LET_GO_LOOK_S = 0.2
 _LEFT = "the program that rented it is done"
 
 
@@ -108,18 +112,42 @@ def resume(target: Target, session: str | None, display: Display) -> Record:
 
 
 def end(target: Target, folder: SessionFolder, display: Display, reason: str) -> Record:
-    """End a session now: drain, destroy, sweep, report. A session that has ended is swept no further.
+    """End a session now: drain, destroy, sweep, report. One that has ended without coming out empty
+    is destroyed and swept once more.
 
-    When another process runs the session, that one ends it: Refused says which."""
+    Another process of this machine that runs the session is interrupted and its work taken over; if it does not let go
+    (a program that ends the session itself), RunsElsewhere says so."""
     _may_change(target, folder)
     journal = Journal(folder.journal)
     record = journal.record()
-    if record.outcome is not None:
-        return record
-    journal.write(EndAsked(at=target.clock.now(), reason=reason))
+    now = target.clock.now()
+    if record.outcome is None:
+        journal.write(EndAsked(at=now, reason=reason))
+    elif _is_not_empty(record):
+        journal.write(Reopened(at=now))
     if _bought(target, folder):
-        return run(target, folder, display)
+        return _take_over(target, folder, display)
     return journal.record()
+
+
+def _is_not_empty(record: Record) -> bool:
+    return bool(record.residual) or (bool(record.operations) and not (record.destroyed and record.sweeps))
+
+
+def _take_over(target: Target, folder: SessionFolder, display: Display) -> Record:
+    deadline = time.monotonic() + _LET_GO_S
+    asked: set[int] = set()
+    while True:
+        try:
+            return run(target, folder, display)
+        except RunsElsewhere as elsewhere:
+            if time.monotonic() > deadline:
+                raise
+            if elsewhere.pid and elsewhere.pid not in asked:
+                # It holds the lock, so the pid is its own. An interrupted loop leaves everything as it is and ends.
+                asked.add(elsewhere.pid)
+                os.kill(elsewhere.pid, signal.SIGINT)
+            time.sleep(_LET_GO_LOOK_S)
 
 
 def _may_change(target: Target, folder: SessionFolder) -> None:
