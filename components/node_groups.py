@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypedDict
 
 import pulumi
 import pulumi_aws as aws
@@ -31,16 +30,6 @@ _ASSUME_BY_EC2 = (
     '{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"ec2.amazonaws.com"},'
     '"Action":"sts:AssumeRole"}]}'
 )
-
-
-class NetworkInterface(TypedDict):
-    """One interface of a launch template, as aws.ec2.LaunchTemplate takes it."""
-
-    network_card_index: int
-    device_index: int
-    interface_type: str
-    security_groups: list[pulumi.Input[str]]
-    delete_on_termination: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,7 +129,9 @@ class NodeGroups(pulumi.ComponentResource):
         ]
         return role, attachments
 
-    def _gpu_interfaces(self, name: str, args: NodeGroupsArgs) -> list[NetworkInterface] | None:
+    def _gpu_interfaces(
+        self, name: str, args: NodeGroupsArgs
+    ) -> list[aws.ec2.LaunchTemplateNetworkInterfaceArgs] | None:
         """None for one node: NVLink carries a model on one node, and EKS then attaches the cluster's group itself."""
         if args.instance_count == 1 or not args.instance_type.efa_cards:
             return None
@@ -166,7 +157,7 @@ class NodeGroups(pulumi.ComponentResource):
 
 def network_interfaces(
     instance: InstanceType, nodes: int, security_group_ids: Sequence[pulumi.Input[str]]
-) -> list[NetworkInterface] | None:
+) -> list[aws.ec2.LaunchTemplateNetworkInterfaceArgs] | None:
     """An ENA interface on card 0 and an EFA-only one on each card that takes it; None where one interface will do.
 
     Secondary interfaces are EFA-only: a plain EFA interface makes the node's agent wait for an address and never join.
@@ -175,14 +166,14 @@ def network_interfaces(
     if nodes == 1 or not instance.efa_cards:
         return None
 
-    def interface(card: int, device: int, kind: str) -> NetworkInterface:
-        return {
-            "network_card_index": card,
-            "device_index": device,
-            "interface_type": kind,
-            "security_groups": list(security_group_ids),
-            "delete_on_termination": "true",
-        }
+    def interface(card: int, device: int, kind: str) -> aws.ec2.LaunchTemplateNetworkInterfaceArgs:
+        return aws.ec2.LaunchTemplateNetworkInterfaceArgs(
+            network_card_index=card,
+            device_index=device,
+            interface_type=kind,
+            security_groups=list(security_group_ids),
+            delete_on_termination="true",
+        )
 
     efa = [interface(card, instance.efa_device_index, "efa-only") for card in instance.efa_cards]
     return [interface(0, 0, "interface"), *efa]
@@ -223,7 +214,7 @@ def launch_template_args(
     root_gib: int,
     reservation_id: str | None,
     user_data: str | None,
-    network_interfaces: list[NetworkInterface] | None,
+    network_interfaces: list[aws.ec2.LaunchTemplateNetworkInterfaceArgs] | None,
     tags: dict[str, str],
 ) -> aws.ec2.LaunchTemplateArgs:
     """The launch template of a group; with `reservation_id` the shape that a Capacity Block demands.
@@ -231,29 +222,34 @@ def launch_template_args(
     What does not apply is left out, not empty: an empty block is a permanent difference, and an empty reservation
     target is accepted and fails at the launch.
     """
-    return aws.ec2.LaunchTemplateArgs(
+    template = aws.ec2.LaunchTemplateArgs(
         instance_type=instance_type,
-        instance_market_options={"market_type": "capacity-block"} if reservation_id else None,
-        capacity_reservation_specification=(
-            {"capacity_reservation_target": {"capacity_reservation_id": reservation_id}} if reservation_id else None
-        ),
         # One hop: pods take credentials from Pod Identity and never from the node.
-        metadata_options={"http_endpoint": "enabled", "http_tokens": "required", "http_put_response_hop_limit": 1},
+        metadata_options=aws.ec2.LaunchTemplateMetadataOptionsArgs(
+            http_endpoint="enabled", http_tokens="required", http_put_response_hop_limit=1
+        ),
         block_device_mappings=[
-            {
-                "device_name": "/dev/xvda",
-                "ebs": {
-                    "volume_size": root_gib,
-                    "volume_type": "gp3",
-                    "encrypted": "true",
-                    "delete_on_termination": "true",
-                },
-            }
+            aws.ec2.LaunchTemplateBlockDeviceMappingArgs(
+                device_name="/dev/xvda",
+                ebs=aws.ec2.LaunchTemplateBlockDeviceMappingEbsArgs(
+                    volume_size=root_gib, volume_type="gp3", encrypted="true", delete_on_termination="true"
+                ),
+            )
         ],
         network_interfaces=network_interfaces,
         user_data=user_data,
-        tag_specifications=[{"resource_type": kind, "tags": tags} for kind in TAGGED_BY_TEMPLATE],
+        tag_specifications=[
+            aws.ec2.LaunchTemplateTagSpecificationArgs(resource_type=kind, tags=tags) for kind in TAGGED_BY_TEMPLATE
+        ],
     )
+    if reservation_id:
+        template.instance_market_options = aws.ec2.LaunchTemplateInstanceMarketOptionsArgs(market_type="capacity-block")
+        template.capacity_reservation_specification = aws.ec2.LaunchTemplateCapacityReservationSpecificationArgs(
+            capacity_reservation_target=aws.ec2.LaunchTemplateCapacityReservationSpecificationCapacityReservationTargetArgs(
+                capacity_reservation_id=reservation_id
+            )
+        )
+    return template
 
 
 def node_group_args(
@@ -279,8 +275,8 @@ def node_group_args(
         release_version=versions.NODE_AMI_RELEASE,
         capacity_type=capacity_type,
         # "$Latest" would be a difference at every update.
-        launch_template={"id": template.id, "version": template.latest_version.apply(str)},
-        scaling_config={"min_size": smallest, "desired_size": desired, "max_size": largest},
+        launch_template=aws.eks.NodeGroupLaunchTemplateArgs(id=template.id, version=template.latest_version.apply(str)),
+        scaling_config=aws.eks.NodeGroupScalingConfigArgs(min_size=smallest, desired_size=desired, max_size=largest),
         labels={names.ROLE_LABEL: role},
         taints=list(taints),
     )

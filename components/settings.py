@@ -131,13 +131,14 @@ def _any_address_problems(file: StackFile) -> Iterator[Problem]:
     """Refuses lists that cover a whole address family, also by halves, without the typed override."""
     if file.allow_any_address:
         return
-    networks = [ipaddress.ip_network(text) for text in file.endpoint_public_access_cidrs or ()]
-    for family in (ipaddress.IPv4Network, ipaddress.IPv6Network):
-        together = ipaddress.collapse_addresses(network for network in networks if isinstance(network, family))
-        if any(network.prefixlen == 0 for network in together):
+    cidrs = file.endpoint_public_access_cidrs or ()
+    all_v4 = ipaddress.collapse_addresses(ipaddress.IPv4Network(cidr) for cidr in cidrs if ":" not in cidr)
+    all_v6 = ipaddress.collapse_addresses(ipaddress.IPv6Network(cidr) for cidr in cidrs if ":" in cidr)
+    for network in (*all_v4, *all_v6):
+        if network.prefixlen == 0:
             yield Problem(
                 key="endpointPublicAccessCidrs",
-                what=f"it lets every {family.__name__[:4]} address call the cluster",
+                what=f"it lets every IPv{network.version} address call the cluster",
                 remedy=f"Name your own networks, or set allowAnyAddress to: {ANY_ADDRESS_SENTENCE}",
             )
 

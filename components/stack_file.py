@@ -7,13 +7,14 @@ import ipaddress
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-ANY_ADDRESS_SENTENCE = "I accept that anyone can reach this endpoint"
+AnyAddress = Literal["I accept that anyone can reach this endpoint"]
+(ANY_ADDRESS_SENTENCE,) = get_args(AnyAddress)
 LOG_RETENTION_DAYS = (1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365)  # CloudWatch Logs takes these and longer ones
 MOST_INSTANCES = 64  # in one Capacity Block: EC2 user guide
 
@@ -92,7 +93,7 @@ class StackFile(BaseModel):
     endpoint_public_access_cidrs: (
         Annotated[tuple[Annotated[str, AfterValidator(_network)], ...], Field(min_length=1)] | None
     ) = None
-    allow_any_address: Literal["I accept that anyone can reach this endpoint"] | None = None
+    allow_any_address: AnyAddress | None = None
     weights: Annotated[str, AfterValidator(_weights)] = ""
     log_retention_days: Annotated[int, AfterValidator(_retention)] = 7
 

@@ -1,0 +1,110 @@
+"""What is known is sourced, and a model is only served where it fits."""
+
+import dataclasses
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from planning import catalogue
+from planning.catalogue import Catalogue, UnknownName, fits, load
+
+KNOWN = load()
+
+
+@pytest.mark.parametrize("constant", KNOWN.constants.values(), ids=lambda constant: constant.name)
+def test_every_constant_says_where_it_comes_from(constant: catalogue.Constant) -> None:
+    assert constant.value > 0
+    assert constant.unit
+    assert len(constant.source) > 10
+    assert date.fromisoformat(constant.date) >= date(2024, 1, 1)
+    assert constant.confidence in catalogue.CONFIDENCES
+
+
+def test_prices_and_model_figures_are_among_the_constants() -> None:
+    assert KNOWN.constant("p6-b300.48xlarge.block_usd_per_hour").value == Decimal("129.168")
+    assert KNOWN.constant("kimi-k3.engine_start_cold_s") is KNOWN.model("kimi-k3").engine_start_cold_s
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "p6-b300.48xlarge",
+        "p6-b200.48xlarge",
+        "p5e.48xlarge",
+        "p5en.48xlarge",
+        "p5.48xlarge",
+        "g6e.xlarge",
+        "g6e.12xlarge",
+        "g6.xlarge",
+    ],
+)
+def test_an_instance_type_of_the_catalogue_has_gpus_and_efa_on_cards_that_it_has(name: str) -> None:
+    instance = KNOWN.instance_type(name)
+    assert instance.gpus >= 1
+    assert instance.allocatable_memory_mib < instance.memory_mib
+    assert set(instance.efa_cards) <= set(range(instance.network_cards))
+
+
+def test_p6_b300_takes_efa_on_every_card_but_the_first() -> None:
+    assert KNOWN.instance_type("p6-b300.48xlarge").efa_cards == tuple(range(1, 17))
+
+
+@pytest.mark.parametrize(
+    ("kind", "look_up"),
+    [
+        ("instance type", Catalogue.instance_type),
+        ("model", Catalogue.model),
+        ("region", Catalogue.region),
+        ("constant", Catalogue.constant),
+    ],
+)
+def test_an_unknown_name_is_answered_with_the_known_ones(kind: str, look_up) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(UnknownName, match=f"unknown {kind} 'nonsense'; known: ") as caught:
+        look_up(KNOWN, "nonsense")
+    assert caught.value.known == tuple(sorted(caught.value.known))
+
+
+@pytest.mark.parametrize(
+    ("model", "instance", "fit"),
+    [
+        ("kimi-k3", "p6-b300.48xlarge", True),
+        ("kimi-k3", "p6-b200.48xlarge", False),
+        ("kimi-k3", "p5en.48xlarge", False),
+        ("kimi-k3", "g6e.12xlarge", False),
+        ("qwen3-0.6b", "g6.xlarge", True),
+        ("qwen3-0.6b", "g6e.xlarge", True),
+        ("qwen3-0.6b", "m7i.large", False),
+    ],
+)
+def test_a_model_fits_where_its_longest_request_does(model: str, instance: str, fit: bool) -> None:
+    known = KNOWN.model(model)
+    answer = fits(known, KNOWN.instance_type(instance), 1, context_tokens=known.max_model_len, concurrency=1)
+    assert answer.fits is fit
+    assert model in answer.sentence
+    assert instance in answer.sentence
+
+
+def test_a_model_stops_fitting_one_token_above_its_room_and_instances_share_requests() -> None:
+    model, instance = KNOWN.model("kimi-k3"), KNOWN.instance_type("p6-b300.48xlarge")
+    fixed = fits(model, instance, 1, context_tokens=0, concurrency=1)
+    most = (fixed.available_bytes - fixed.needed_bytes) // model.kv_bytes_per_token
+    assert fits(model, instance, 1, context_tokens=most, concurrency=1).fits
+    assert not fits(model, instance, 1, context_tokens=most + 1, concurrency=1).fits
+    assert not fits(model, instance, 1, context_tokens=most, concurrency=2).fits
+    assert fits(model, instance, 2, context_tokens=most, concurrency=2).fits
+
+
+def test_the_catalogue_is_what_its_files_say(tmp_path: Path) -> None:
+    for file in catalogue.DATA.glob("*.toml"):
+        (tmp_path / file.name).write_text(file.read_text().replace('value = "0.045"', 'value = "0.054"'))
+    assert load(tmp_path).constant("nat_gateway_usd_per_started_hour").value == Decimal("0.054")
+    assert load(tmp_path) is load(tmp_path)
+
+
+def test_nothing_in_the_catalogue_can_be_changed_by_its_reader() -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        KNOWN.model("kimi-k3").weight_bytes = 0  # type: ignore[misc]
+    with pytest.raises(TypeError):
+        KNOWN.models["other"] = KNOWN.model("kimi-k3")  # type: ignore[index]
