@@ -81,21 +81,26 @@ class _Loop:
             case Interrupt():
                 self._display.say(now, f"Asking the running operation to stop: {decision.why}.")
                 interrupt(record, self._journal, now)
-            case Start(operation="up" | "destroy" as name):
-                self._display.say(now, f"`pulumi {name}`: {decision.why}.")
-                start(name, self._folder, self._journal, now, self._target.engine_environment)
-            case Start(operation=name):
-                self._display.say(now, f"{name}: {decision.why}")
-                step = Step(
-                    target=self._target,
-                    folder=self._folder,
-                    journal=self._journal,
-                    observer=self._observer,
-                    plan=plan,
-                    observation=observation,
-                    why=decision.why,
-                )
-                self._step(name, step)
+            case Start():
+                self._start(decision, plan, observation, now)
+
+    def _start(self, decision: Start, plan: Plan, observation: Observation, now: datetime) -> None:
+        name = decision.operation
+        if name == "up" or name == "destroy":
+            self._display.say(now, f"`pulumi {name}`: {decision.why}.")
+            start(name, self._folder, self._journal, now, self._target.engine_environment)
+            return
+        self._display.say(now, f"{name}: {decision.why}.")
+        step = Step(
+            target=self._target,
+            folder=self._folder,
+            journal=self._journal,
+            observer=self._observer,
+            plan=plan,
+            observation=observation,
+            why=decision.why,
+        )
+        self._step(name, step)
 
     def _step(self, name: Quick, step: Step) -> None:
         """A step that fails is a fault and is decided anew; only a machine that can't write ends the loop."""

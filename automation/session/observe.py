@@ -106,7 +106,7 @@ class Observer:
             name=names[0],
             desired=groups[0]["DesiredCapacity"],
             last_activity=(last.get("StatusMessage") or last.get("Description") or "") if last else "",
-            failed=bool(last) and last["StatusCode"] == "Failed",
+            failed=last is not None and last["StatusCode"] == "Failed",
             suspended=tuple(process["ProcessName"] for process in groups[0].get("SuspendedProcesses", [])),
         )
 

@@ -1,0 +1,248 @@
+"""The verbs. Each makes a request or finds a session, hands it to `automation.session`, and prints what comes back."""
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from automation.accounts.outcome import OK
+from automation.cli import options
+from automation.cli.confirm import ask_for_the_fee, ask_to_end
+from automation.cli.display import display_on
+from automation.cli.doctor import examine
+from automation.cli.failures import EXIT_CODES, told
+from automation.cli.views import findings_table, offers_json, offers_table, rows_table, status_rows
+from automation.errors import ExitCode, RentblockError
+from automation.session.begin import begin, check_request, search
+from automation.session.folder import find
+from automation.session.journal import Journal
+from automation.session.record import Record
+from automation.session.rent import end, resume
+from automation.session.status import status
+from automation.session.steps import write_report
+from automation.target import Target, home_from
+
+MakeTarget = Callable[[str | None], Target]
+"""Makes the place where a verb works, seen from a region (None: the default one)."""
+
+# A search names no cluster, so nobody has to be let in to it.
+_NOT_ASKED = ("192.0.2.1/32",)
+_HELP = "Rent an AWS GPU block, serve a very large model on it, leave nothing behind."
+
+
+def build_app(make_target: MakeTarget) -> typer.Typer:
+    """The command with the verbs of a session. The caller may add verbs of its own."""
+    app = typer.Typer(
+        help=_HELP, epilog=EXIT_CODES, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
+    )
+    out, err = Console(), Console(stderr=True)
+    _add_offers(app, make_target, out, err)
+    _add_rent(app, make_target, err)
+    _add_status(app, make_target, out, err)
+    _add_down(app, make_target, err)
+    _add_report(app, out, err)
+    _add_doctor(app, make_target, out, err)
+    return app
+
+
+def _add_offers(app: typer.Typer, make_target: MakeTarget, out: Console, err: Console) -> None:
+    @app.command()
+    def offers(
+        model: options.Model = "kimi-k3",
+        instance_type: options.InstanceType = "p6-b300.48xlarge",
+        count: options.Count = 1,
+        hours: options.Hours = 24,
+        region: options.Region = None,
+        weights: options.Weights = None,
+        cold_caches: options.ColdCaches = False,
+        max_fee_usd: options.MaxFee = None,
+        max_usd_per_useful_hour: options.MaxHour = None,
+        as_json: options.AsJson = False,
+    ) -> None:
+        """What AWS would sell, by the price of a useful GPU-hour. Buys nothing.
+
+        Examples:  rentblock offers --hours 48
+                   rentblock offers --region sa-east-1 --region us-west-2 --json
+        """
+        with told(err):
+            wish = options.Wish(
+                model=model,
+                instance_type=instance_type,
+                instance_count=count,
+                hours=hours,
+                regions=region,
+                weights=weights,
+                cold_caches=cold_caches,
+                max_fee_usd=max_fee_usd,
+                max_usd_per_useful_hour=max_usd_per_useful_hour,
+            )
+            request = options.request_from(wish, endpoint_cidrs=_NOT_ASKED)
+            check_request(request)
+            ranked = search(request, make_target(None))
+            if as_json:
+                typer.echo(json.dumps(offers_json(ranked), indent=2))
+            else:
+                out.print(offers_table(ranked))
+
+
+def _add_rent(app: typer.Typer, make_target: MakeTarget, err: Console) -> None:
+    @app.command()
+    def rent(
+        cidr: Annotated[
+            list[str] | None, typer.Option("--cidr", help="Network that may call the cluster; repeat it for more.")
+        ] = None,
+        model: options.Model = "kimi-k3",
+        instance_type: options.InstanceType = "p6-b300.48xlarge",
+        count: options.Count = 1,
+        hours: options.Hours = 24,
+        region: options.Region = None,
+        weights: options.Weights = None,
+        cold_caches: options.ColdCaches = False,
+        max_fee_usd: options.MaxFee = None,
+        max_usd_per_useful_hour: options.MaxHour = None,
+        yes_pay: options.YesPay = None,
+        capacity: Annotated[str, typer.Option(help="block, or on-demand.")] = "block",
+        reservation: Annotated[str | None, typer.Option(help="A block bought before (cr-...): buy nothing.")] = None,
+        parallel: Annotated[int, typer.Option(help="How many things the engine makes at once.")] = 16,
+        session: Annotated[str | None, typer.Option("--session", help="Go on with this session; buy nothing.")] = None,
+    ) -> None:
+        """Buy a block, serve the model on it until its end, leave nothing behind.
+
+        Examples:  rentblock rent --cidr 203.0.113.7/32 --weights s3://my-bucket/kimi-k3 --max-fee-usd 3500
+                   rentblock rent --session rtb-20261201-k3x9
+                   rentblock rent --cidr 203.0.113.7/32 --capacity on-demand --instance-type g6.xlarge \\
+                       --model qwen3-0.6b --hours 1
+        """
+        with told(err):
+            if session:
+                with display_on(err) as display:
+                    record = resume(make_target(None), session, display)
+            else:
+                wish = options.Wish(
+                    model=model,
+                    instance_type=instance_type,
+                    instance_count=count,
+                    hours=hours,
+                    regions=region,
+                    weights=weights,
+                    cold_caches=cold_caches,
+                    max_fee_usd=max_fee_usd,
+                    max_usd_per_useful_hour=max_usd_per_useful_hour,
+                )
+                request = options.request_from(
+                    wish,
+                    endpoint_cidrs=tuple(cidr or ()),
+                    capacity=capacity,
+                    reservation_id=reservation,
+                    pay_usd=yes_pay,
+                    parallel=parallel,
+                )
+                folder = begin(request, make_target(None), ask_for_the_fee(err, request))
+                with display_on(err) as display:
+                    record = resume(make_target(None), folder.session, display)
+            _finish(err, make_home(), record)
+
+
+def _add_status(app: typer.Typer, make_target: MakeTarget, out: Console, err: Console) -> None:
+    @app.command("status")
+    def show_status(session: options.Session = None, as_json: options.AsJson = False) -> None:
+        """How a session stands; works in every state of it, also without AWS. Changes nothing.
+
+        Examples:  rentblock status
+                   rentblock status --session rtb-20261201-k3x9 --json
+        """
+        with told(err):
+            found = status(find(make_home(), session), reachable(make_target))
+            if as_json:
+                typer.echo(json.dumps(status_rows(found), indent=2))
+            else:
+                out.print(rows_table(status_rows(found)))
+
+
+def _add_down(app: typer.Typer, make_target: MakeTarget, err: Console) -> None:
+    @app.command()
+    def down(
+        session: options.Session = None,
+        yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    ) -> None:
+        """End a session now: drain, destroy, sweep, report. Of the block's fee nothing comes back.
+
+        Run it again after something was left: it deletes and sweeps once more.
+
+        Examples:  rentblock down
+                   rentblock down --session rtb-20261201-k3x9 --yes
+        """
+        with told(err):
+            folder = find(make_home(), session)
+            ask_to_end(err, folder.session, yes=yes)
+            with display_on(err) as display:
+                record = end(make_target(None), folder, display, "`rentblock down`")
+            _finish(err, make_home(), record)
+
+
+def _add_report(app: typer.Typer, out: Console, err: Console) -> None:
+    @app.command()
+    def report(session: options.Session = None, as_json: options.AsJson = False) -> None:
+        """Write the session's report anew from its journal, and say where it is.
+
+        Examples:  rentblock report
+                   rentblock report --session rtb-20261201-k3x9 --json
+        """
+        with told(err):
+            folder = find(make_home(), session)
+            write_report(folder, Journal(folder.journal))
+            if as_json:
+                typer.echo((folder.root / "report.json").read_text(encoding="utf-8"))
+            else:
+                for name in ("report.json", "report.html"):
+                    out.print(str(folder.root / name), soft_wrap=True, highlight=False)
+
+
+def _add_doctor(app: typer.Typer, make_target: MakeTarget, out: Console, err: Console) -> None:
+    @app.command()
+    def doctor(as_json: options.AsJson = False) -> None:
+        """What is installed, which way it came, and what a real session lacks. Changes nothing.
+
+        Ends with code 15 when something lacks; what could not be verified here is no fault.
+
+        Examples:  rentblock doctor
+                   rentblock doctor --json
+        """
+        with told(err):
+            findings = list(examine(make_target, dict(os.environ)))
+            if as_json:
+                typer.echo(json.dumps([asdict(finding) for finding in findings], indent=2))
+            else:
+                out.print(findings_table(findings))
+            if any(finding.ok is False for finding in findings):
+                raise typer.Exit(ExitCode.LACKING)
+
+
+def make_home() -> Path:
+    """Where this user's sessions are."""
+    return home_from(os.environ)
+
+
+def reachable(make_target: MakeTarget) -> Target | None:
+    """The target, or None when there is none to be had: `status` then tells what the journal says."""
+    try:
+        return make_target(None)
+    except RentblockError:
+        return None
+
+
+def _finish(err: Console, home: Path, record: Record) -> None:
+    """Say how the session ended, where its report is, and end with the code that says the same."""
+    outcome = record.outcome or "still open"
+    err.print(Text(f"Session {record.session}: {outcome}. Its report: {find(home, record.session).root}/report.html"))
+    if record.residual:
+        raise typer.Exit(ExitCode.LEFT_BEHIND)
+    if record.outcome == OK or (record.end_asked and not record.gave_up):
+        return
+    raise typer.Exit(ExitCode.ACCEPTANCE if not record.accepted else ExitCode.FAILED)

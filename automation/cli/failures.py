@@ -1,0 +1,44 @@
+"""From exceptions to one clear message and an exit code: the only place where a verb ends badly."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import typer
+from pydantic import ValidationError
+from rich.console import Console
+from rich.text import Text
+
+from automation.errors import MEANINGS, ExitCode, InvalidRequest, RentblockError, machine_error
+
+EXIT_CODES = "Exit codes: " + "; ".join(f"{code.value} {MEANINGS[code]}" for code in ExitCode) + "."
+
+
+@contextmanager
+def told(console: Console) -> Iterator[None]:
+    """Print what went wrong, what it costs and what to do; end the verb with the code of the error."""
+    try:
+        yield
+    except RentblockError as error:
+        _print(console, error)
+        raise typer.Exit(error.exit_code) from error
+    except OSError as error:
+        _print(console, machine_error(error))
+        raise typer.Exit(ExitCode.MACHINE) from error
+    except KeyboardInterrupt as error:
+        console.print("Interrupted. What runs in AWS goes on and is billed; run the same verb again to go on.")
+        raise typer.Exit(ExitCode.INTERRUPTED) from error
+
+
+def invalid_request(error: ValidationError) -> InvalidRequest:
+    """All that is wrong with a request, in one error, each with the name of its flag."""
+    problems = "; ".join(
+        f"{'.'.join(str(part) for part in problem['loc']) or 'request'}: {problem['msg'].removeprefix('Value error, ')}"
+        for problem in error.errors()
+    )
+    return InvalidRequest(happened=f"The request is not right: {problems}.", remedy="Put these right and try again.")
+
+
+def _print(console: Console, error: RentblockError) -> None:
+    console.print(Text(error.happened, style="bold red"))
+    console.print(Text(error.cost))
+    console.print(Text(error.remedy))

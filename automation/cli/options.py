@@ -1,0 +1,85 @@
+"""Flags that several verbs share, and the request that they add up to."""
+
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from typing import Annotated, Any
+
+import typer
+from pydantic import ValidationError
+
+from automation.cli.failures import invalid_request
+from automation.session.request import RentRequest
+
+
+def money(text: str) -> Decimal:
+    """US$ as people write them: 3100.03, 3,100.03 or $3100.03."""
+    try:
+        return Decimal(text.replace(",", "").removeprefix("$"))
+    except InvalidOperation as error:
+        raise typer.BadParameter(f"{text} is no amount of US$") from error
+
+
+Model = Annotated[str, typer.Option(help="Name in the catalogue of models.")]
+InstanceType = Annotated[str, typer.Option(help="EC2 instance type.")]
+Count = Annotated[int, typer.Option(help="How many instances.")]
+Hours = Annotated[int, typer.Option(help="Least length: whole days in hours.")]
+Region = Annotated[
+    list[str] | None, typer.Option("--region", help="Region to look in; repeat it for more. Default: all enabled.")
+]
+Weights = Annotated[
+    str | None, typer.Option(help="Where in S3 the model lies staged (s3://...). Without: from the hub, on paid time.")
+]
+ColdCaches = Annotated[bool, typer.Option("--cold-caches", help="Plan for an engine that compiles its kernels first.")]
+MaxFee = Annotated[
+    Decimal | None, typer.Option("--max-fee-usd", parser=money, metavar="USD", help="Never pay more than this.")
+]
+MaxHour = Annotated[
+    Decimal | None,
+    typer.Option("--max-usd-per-useful-hour", parser=money, metavar="USD", help="Cap on a served hour's price."),
+]
+YesPay = Annotated[
+    Decimal | None,
+    typer.Option(
+        "--yes-pay",
+        parser=money,
+        metavar="USD",
+        help="Agree to exactly this fee without being asked. It can never be cancelled.",
+    ),
+]
+Session = Annotated[str | None, typer.Option("--session", help="Session id. Default: the latest.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wish:
+    """The flags of a search, as they were given."""
+
+    model: str
+    instance_type: str
+    instance_count: int
+    hours: int
+    regions: list[str] | None
+    weights: str | None
+    cold_caches: bool
+    max_fee_usd: Decimal | None
+    max_usd_per_useful_hour: Decimal | None
+
+
+def request_from(wish: Wish, **more: Any) -> RentRequest:
+    """The request of these flags. Raises InvalidRequest with all that is wrong."""
+    given = {name: value for name, value in more.items() if value is not None}
+    try:
+        return RentRequest(
+            model=wish.model,
+            instance_type=wish.instance_type,
+            instance_count=wish.instance_count,
+            hours=wish.hours,
+            regions=tuple(wish.regions or ()),
+            weights_uri=wish.weights,
+            caches="cold" if wish.cold_caches else "warm",
+            max_fee_usd=wish.max_fee_usd,
+            max_usd_per_useful_hour=wish.max_usd_per_useful_hour,
+            **given,
+        )
+    except ValidationError as error:
+        raise invalid_request(error) from error

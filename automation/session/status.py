@@ -1,0 +1,72 @@
+"""How a session stands, in every state of it: before the purchase, bought and not started, running, over."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+
+from automation.errors import RentblockError
+from automation.market.purchase import settle
+from automation.market.reservations import by_id
+from automation.session.folder import SessionFolder
+from automation.session.journal import Journal
+from automation.session.loop import billed_so_far
+from automation.session.plan import Plan, plan_of
+from automation.session.record import Record
+from automation.target import Target
+from planning.catalogue import load
+
+
+@dataclass(frozen=True, kw_only=True)
+class Status:
+    """`seen` is AWS's word on the reservation, or why there is none. `plan` None: there is no block, or it is of no use.
+    `now` and `outside_usd` None: AWS's time, or a price, is not known."""
+
+    record: Record
+    plan: Plan | None
+    seen: str
+    now: datetime | None
+    outside_usd: Decimal | None
+
+
+def status(folder: SessionFolder, target: Target | None) -> Status:
+    """Look at a session without changing it, except that an unclear purchase is looked after.
+
+    `target` None, or one that does not answer: what the journal says. Raises MachineInTheWay only."""
+    journal = Journal(folder.journal)
+    seen = _seen(journal, target) if target else "AWS was not asked"
+    record = journal.record()
+    now = _now(target)
+    return Status(
+        record=record,
+        plan=_plan(record),
+        seen=seen,
+        now=now,
+        outside_usd=billed_so_far(record, now) if now else None,
+    )
+
+
+def _seen(journal: Journal, target: Target) -> str:
+    try:
+        block = settle(target, journal)
+        if block is None:
+            return "nothing has been bought"
+        if journal.record().request.capacity == "on-demand":
+            return "on demand"
+        found = by_id(target.in_region(block.region), block.reservation_id)
+    except RentblockError as error:
+        return error.happened
+    return found.state if found else "AWS does not show it (any more)"
+
+
+def _plan(record: Record) -> Plan | None:
+    try:
+        return plan_of(record, load())
+    except RentblockError:
+        return None
+
+
+def _now(target: Target | None) -> datetime | None:
+    try:
+        return target.clock.now() if target else None
+    except RentblockError:
+        return None
