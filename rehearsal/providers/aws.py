@@ -8,20 +8,18 @@ from __future__ import annotations
 
 import functools
 import importlib.metadata
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import TypeVar
 
-import boto3
 import grpc
-from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 from google.protobuf import empty_pb2
 from pulumi.runtime.proto import plugin_pb2, provider_pb2
 from pulumi.runtime.proto.provider_pb2_grpc import ResourceProviderServicer
 
+from rehearsal.providers.cloud import Cloud
 from rehearsal.providers.compare import autoname, changed_inputs, compare, observed_inputs, previewed
 from rehearsal.providers.critical_path import Kind, Mutation
 from rehearsal.providers.functions import FUNCTIONS
@@ -29,7 +27,7 @@ from rehearsal.providers.operations import OperationLog
 from rehearsal.providers.protocol import UNKNOWN, Properties, Refused, Unhealthy, Wire, abort
 from rehearsal.providers.resources import ROWS
 from rehearsal.providers.resources.row import Api, Row, is_busy, is_gone, unknown_inputs
-from rehearsal.providers.sessions import Session, Sessions
+from rehearsal.providers.sessions import Session
 
 # A delete that AWS refuses as "in use" is tried again for as long as it takes other requests in flight to end. Virtual
 # time stands still meanwhile, so what is still in use then stays in use.
@@ -62,22 +60,21 @@ class AwsProvider(ResourceProviderServicer):
 
     def __init__(self, endpoint_url: str, log: OperationLog) -> None:
         """`endpoint_url` is the simulated AWS; `log` learns of each mutation."""
-        self._endpoint_url = endpoint_url
+        self._cloud = Cloud(endpoint_url)
         self._log = log
-        self._sessions = Sessions()
-        self._clients: dict[tuple[str, str], Api] = {}
-        self._clients_lock = threading.Lock()
+        # Several engines, and several providers of one program, use this server; their connections tell them apart.
+        self._sessions: dict[str, Session] = {}
 
     # --- Before any resource ---
 
     def Handshake(
         self, request: provider_pb2.ProviderHandshakeRequest, context: grpc.ServicerContext
     ) -> provider_pb2.ProviderHandshakeResponse:
-        self._attached(request.engine_address, context)
+        self._log.attached(request.engine_address)
         return provider_pb2.ProviderHandshakeResponse(accept_secrets=True)
 
     def Attach(self, request: plugin_pb2.PluginAttach, context: grpc.ServicerContext) -> empty_pb2.Empty:
-        self._attached(request.address, context)
+        self._log.attached(request.address)
         return empty_pb2.Empty()
 
     def GetPluginInfo(self, request: empty_pb2.Empty, context: grpc.ServicerContext) -> plugin_pb2.PluginInfo:
@@ -106,8 +103,7 @@ class AwsProvider(ResourceProviderServicer):
     def Configure(
         self, request: provider_pb2.ConfigureRequest, context: grpc.ServicerContext
     ) -> provider_pb2.ConfigureResponse:
-        session = self._sessions.of(context.peer()).configured(Wire.decode(request.args))
-        self._sessions.put(context.peer(), session)
+        self._sessions[context.peer()] = Session.of(Wire.decode(request.args))
         return provider_pb2.ConfigureResponse(
             acceptSecrets=True, supportsPreview=True, supports_autonaming_configuration=True
         )
@@ -121,10 +117,10 @@ class AwsProvider(ResourceProviderServicer):
         function = FUNCTIONS.get(request.tok)
         if function is None:
             raise Refused(f"{request.tok} is not simulated: add a row to rehearsal/providers/functions.py")
-        session = self._sessions.of(context.peer())
+        session = self._session(context)
         args = Wire.decode(request.args).values
         region = args.get("region") or session.region
-        answer = {"region": region, **args, **function(lambda service: self._api(service, region), args)}
+        answer = {"region": region, **args, **function(lambda service: self._cloud.api(service, region), args)}
         # `return` is a word of Python's own.
         return provider_pb2.InvokeResponse(**{"return": Wire(values=answer).encode()})
 
@@ -132,7 +128,7 @@ class AwsProvider(ResourceProviderServicer):
 
     @_answered
     def Check(self, request: provider_pb2.CheckRequest, context: grpc.ServicerContext) -> provider_pb2.CheckResponse:
-        row, session = self._row(request.urn), self._sessions.of(context.peer())
+        row, session = self._row(request.urn), self._session(context)
         inputs, old = Wire.decode(request.news), Wire.decode(request.olds)
         failures = [
             provider_pb2.CheckFailure(property=path, reason=f"{row.token} has no simulated input {path}: see {_TABLE}")
@@ -155,28 +151,26 @@ class AwsProvider(ResourceProviderServicer):
 
     @_answered
     def Create(self, request: provider_pb2.CreateRequest, context: grpc.ServicerContext) -> provider_pb2.CreateResponse:
-        row, session, inputs = (
-            self._row(request.urn),
-            self._sessions.of(context.peer()),
-            Wire.decode(request.properties),
-        )
+        row, session = self._row(request.urn), self._session(context)
+        inputs = Wire.decode(request.properties)
         if request.preview:
             foreseen = self._outputs(previewed(row, inputs.values), inputs)
             return provider_pb2.CreateResponse(properties=foreseen.encode())
         self._refuse_unknown(request.urn, inputs)
         api = self._api_of(row, session, inputs)
-        with self._recorded(row, request.urn, "create", session, inputs):
+        with self._recorded(row, request.urn, "create", inputs):
             resource_id = row.create(api, inputs.values)
-        outputs = self._exists(row, api, resource_id, inputs, inputs)
+        outputs = self._completed(row, api, resource_id, inputs)
         return provider_pb2.CreateResponse(id=resource_id, properties=outputs.encode())
 
     @_answered
     def Read(self, request: provider_pb2.ReadRequest, context: grpc.ServicerContext) -> provider_pb2.ReadResponse:
-        row, session = self._row(request.urn), self._sessions.of(context.peer())
+        row, session = self._row(request.urn), self._session(context)
         inputs, state = Wire.decode(request.inputs), Wire.decode(request.properties)
-        api = self._api_of(row, session, Wire(values=state.values | inputs.values))
+        known = Wire(values=state.values | inputs.values, secret=state.secret | inputs.secret)
+        api = self._api_of(row, session, known)
         try:
-            seen = self._seen(row, api, request.id, inputs, state)
+            seen = self._seen(row, api, request.id, known)
         except ClientError as error:
             if is_gone(error):
                 return provider_pb2.ReadResponse()
@@ -189,26 +183,27 @@ class AwsProvider(ResourceProviderServicer):
 
     @_answered
     def Update(self, request: provider_pb2.UpdateRequest, context: grpc.ServicerContext) -> provider_pb2.UpdateResponse:
-        row, session = self._row(request.urn), self._sessions.of(context.peer())
+        row, session = self._row(request.urn), self._session(context)
         new, old, state = (Wire.decode(one) for one in (request.news, request.old_inputs, request.olds))
         if request.preview:
             foreseen = state.values | new.values | dict.fromkeys(row.renewed, UNKNOWN)
-            return provider_pb2.UpdateResponse(properties=self._outputs(foreseen, new, state).encode())
+            return provider_pb2.UpdateResponse(properties=self._outputs(foreseen, new).encode())
         self._refuse_unknown(request.urn, new)
         api = self._api_of(row, session, new)
-        with self._recorded(row, request.urn, "update", session, new):
+        with self._recorded(row, request.urn, "update", new):
             self._apply(row, api, request.id, old.values, new.values, state.values)
-        outputs = self._exists(row, api, request.id, new, state)
+        outputs = self._exists(row, api, request.id, Wire(values=state.values | new.values, secret=new.secret))
+        self._refuse_unhealthy(row, api, request.id, outputs, new)
         return provider_pb2.UpdateResponse(properties=outputs.encode())
 
     @_answered
     def Delete(self, request: provider_pb2.DeleteRequest, context: grpc.ServicerContext) -> empty_pb2.Empty:
-        row, session = self._row(request.urn), self._sessions.of(context.peer())
+        row, session = self._row(request.urn), self._session(context)
         state, inputs = Wire.decode(request.properties), Wire.decode(request.old_inputs)
         known = Wire(values=state.values | inputs.values)
         api = self._api_of(row, session, known)
         try:
-            with self._recorded(row, request.urn, "delete", session, known):
+            with self._recorded(row, request.urn, "delete", known):
                 _delete(row, api, request.id, known.values)
         except ClientError as error:
             if not is_gone(error):
@@ -217,50 +212,54 @@ class AwsProvider(ResourceProviderServicer):
 
     # --- The table, AWS, and what they say ---
 
-    def _attached(self, engine: str, context: grpc.ServicerContext) -> None:
-        self._log.attached(engine)
-        self._sessions.put(context.peer(), Session(engine=engine))
-
     def _row(self, urn: str) -> Row:
         token = urn.split("::")[2].rsplit("$", 1)[-1]
         if token not in ROWS:
             raise Refused(f"{token} is not simulated: add a row for it in {_TABLE}")
         return ROWS[token]
 
+    def _session(self, context: grpc.ServicerContext) -> Session:
+        return self._sessions.get(context.peer(), Session())
+
     def _api_of(self, row: Row, session: Session, known: Wire) -> Api:
-        return self._api(row.service, known.values.get("region") or session.region)
+        return self._cloud.api(row.service, known.values.get("region") or session.region)
 
-    def _api(self, service: str, region: str) -> Api:
-        with self._clients_lock:
-            if (service, region) not in self._clients:
-                self._clients[service, region] = Api(client=_client(service, region, self._endpoint_url), region=region)
-            return self._clients[service, region]
+    def _completed(self, row: Row, api: Api, resource_id: str, inputs: Wire) -> Wire:
+        """Finish a new resource, and its outputs. Raises Refused, and Unhealthy: it exists already, whatever fails."""
+        failure = None
+        try:
+            row.complete(api, resource_id, inputs.values)
+        except ClientError as error:
+            failure = error
+        outputs = self._exists(row, api, resource_id, inputs)
+        if failure is not None:
+            observed = Wire(values=observed_inputs(row, inputs.values, outputs.values), secret=inputs.secret)
+            raise Unhealthy(resource_id, outputs, observed, (str(failure),))
+        self._refuse_unhealthy(row, api, resource_id, outputs, inputs)
+        return outputs
 
-    def _exists(self, row: Row, api: Api, resource_id: str, inputs: Wire, state: Wire) -> Wire:
-        """The outputs of a resource that was just created or changed. Raises Refused, and Unhealthy."""
-        seen = self._seen(row, api, resource_id, inputs, state)
+    def _exists(self, row: Row, api: Api, resource_id: str, known: Wire) -> Wire:
+        """The outputs of a resource that was just created or changed. Raises Refused."""
+        seen = self._seen(row, api, resource_id, known)
         if seen is None:
             raise Refused(f"{row.token} {resource_id} is gone right after its creation or change")
-        self._refuse_unhealthy(row, api, resource_id, seen, inputs)
         return seen
 
-    def _seen(self, row: Row, api: Api, resource_id: str, inputs: Wire, state: Wire) -> Wire | None:
-        """What AWS shows of the resource, and of its inputs those that AWS never shows."""
-        shown = row.read(api, resource_id, state.values | inputs.values)
+    def _seen(self, row: Row, api: Api, resource_id: str, known: Wire) -> Wire | None:
+        """What AWS shows of the resource, and of what is `known` of it that which AWS never shows."""
+        shown = row.read(api, resource_id, known.values)
         if shown is None:
             return None
         hidden = {field.name for field in row.fields if field.write_only}
-        kept = {name: value for name, value in inputs.values.items() if name in hidden}
-        return self._outputs(kept | shown | {"region": api.region}, inputs, state)
+        kept = {name: value for name, value in known.values.items() if name in hidden}
+        return self._outputs(kept | shown | {"region": api.region}, known)
 
-    def _outputs(self, values: Properties, *sources: Wire) -> Wire:
-        """`values` with `tagsAll`; secret is what was secret in one of `sources`, and what is derived from that."""
+    def _outputs(self, values: Properties, source: Wire) -> Wire:
+        """`values` with `tagsAll`; secret is what is secret in `source`, and what is derived from that."""
         if "tags" in values:
             values = values | {"tagsAll": values["tags"]}
-        secret = {name for source in sources for name in source.secret}
-        if "tags" in secret:
-            secret.add("tagsAll")
-        return Wire(values=values, secret=frozenset(secret))
+        derived = {"tagsAll"} if "tags" in source.secret else set()
+        return Wire(values=values, secret=source.secret | derived)
 
     def _refuse_unhealthy(self, row: Row, api: Api, resource_id: str, outputs: Wire, inputs: Wire) -> None:
         problems = row.problems(api, resource_id)
@@ -282,7 +281,7 @@ class AwsProvider(ResourceProviderServicer):
             row.change(api, resource_id, new, to_set)
 
     @contextmanager
-    def _recorded(self, row: Row, urn: str, kind: Kind, session: Session, inputs: Wire) -> Iterator[None]:
+    def _recorded(self, row: Row, urn: str, kind: Kind, inputs: Wire) -> Iterator[None]:
         """Tell the log what has happened to `urn`, also when it has failed."""
         failed = True
         try:
@@ -290,7 +289,7 @@ class AwsProvider(ResourceProviderServicer):
             failed = False
         finally:
             delay = row.delay(kind, inputs.values)
-            self._log.record(session.engine, Mutation(urn=urn, kind=kind, delay=delay, failed=failed))
+            self._log.record(Mutation(urn=urn, kind=kind, delay=delay, failed=failed))
 
 
 def _delete(row: Row, api: Api, resource_id: str, known: Properties) -> None:
@@ -304,10 +303,3 @@ def _delete(row: Row, api: Api, resource_id: str, known: Properties) -> None:
         else:
             return
     row.delete(api, resource_id, known)
-
-
-def _client(service: str, region: str, endpoint_url: str) -> Any:
-    # The simulated AWS takes any key; given here, no key, profile or proxy of the machine can be used instead.
-    session = boto3.Session(aws_access_key_id="rehearsal", aws_secret_access_key="rehearsal", region_name=region)
-    config = Config(user_agent_extra="pulumi", proxies={}, max_pool_connections=64, connect_timeout=5, read_timeout=60)
-    return session.client(service, endpoint_url=endpoint_url, config=config)

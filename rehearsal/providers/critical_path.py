@@ -40,10 +40,10 @@ class StackResource:
     needs: frozenset[str]
 
 
-Resources = Mapping[str, StackResource]
+Resources = dict[str, StackResource]
 
 
-def stack_resources(checkpoint: Mapping[str, Any]) -> dict[str, StackResource]:
+def stack_resources(checkpoint: Mapping[str, Any]) -> Resources:
     """The graph in a checkpoint, as a file backend writes it.
 
     A parent needs nothing of its children and a child nothing of its parent, but who needs a component needs all that

@@ -44,10 +44,11 @@ _TAKEN = frozenset(
     }
 )  # fmt: skip
 
+_CONFLICTS = ("resolveConflictsOnCreate", "resolveConflictsOnUpdate")
+
 _OPTIONS: Mapping[str, frozenset[str]] = {
-    "corednsAddonOptions": frozenset({"enabled"}),
-    "kubeProxyAddonOptions": frozenset({"version"}),
-    "vpcCniOptions": frozenset({"addonVersion"}),
+    "kubeProxyAddonOptions": frozenset({"version", *_CONFLICTS}),
+    "vpcCniOptions": frozenset({"addonVersion", *_CONFLICTS}),
 }
 
 _SERVICE_POLICY = "arn:aws:iam::aws:policy/AmazonEKSClusterPolicy"
@@ -129,18 +130,19 @@ class _Cluster(pulumi.ComponentResource):
             tags=tags,
             opts=pulumi.ResourceOptions(parent=self, depends_on=[policy], ignore_changes=_SET_ONCE),
         )
-        self._addon(name, "kube-proxy", _member(inputs, "kubeProxyAddonOptions", "version"), tags)
-        self._addon(name, "vpc-cni", _member(inputs, "vpcCniOptions", "addonVersion"), tags)
+        self._addon(name, "kube-proxy", inputs.get("kubeProxyAddonOptions", {}), "version", tags)
+        self._addon(name, "vpc-cni", inputs.get("vpcCniOptions", {}), "addonVersion", tags)
         self.register_outputs({})
 
-    def _addon(self, name: str, addon: str, version: pulumi.Input[Any], tags: pulumi.Input[Any]) -> None:
+    def _addon(self, name: str, addon: str, options: pulumi.Input[Any], version: str, tags: pulumi.Input[Any]) -> None:
+        given = pulumi.Output.from_input(options)
         aws.eks.Addon(
             f"{name}-{addon}",
             cluster_name=self.cluster.name,
             addon_name=addon,
-            addon_version=version,
-            resolve_conflicts_on_create="OVERWRITE",
-            resolve_conflicts_on_update="OVERWRITE",
+            addon_version=given.apply(lambda options: options.get(version)),
+            resolve_conflicts_on_create=given.apply(lambda options: options.get(_CONFLICTS[0])),
+            resolve_conflicts_on_update=given.apply(lambda options: options.get(_CONFLICTS[1])),
             tags=tags,
             opts=pulumi.ResourceOptions(parent=self),
         )
@@ -151,10 +153,6 @@ def _subnets(inputs: Inputs) -> pulumi.Output[list[str]]:
     names = ("publicSubnetIds", "privateSubnetIds", "subnetIds")
     given = pulumi.Output.all(*(inputs[name] for name in names if name in inputs))
     return given.apply(lambda lists: list(dict.fromkeys(subnet for subnets in lists for subnet in subnets)))
-
-
-def _member(inputs: Inputs, options: str, name: str) -> pulumi.Input[Any]:
-    return pulumi.Output.from_input(inputs.get(options, {})).apply(lambda given: given.get(name))
 
 
 class _EksProvider(Provider):
@@ -213,6 +211,8 @@ class EksServer:
         self._kubeconfig_json = kubeconfig_json
         self._started = threading.Event()
         self._loop = asyncio.new_event_loop()
+        # What a cancelled operation leaves behind has been told to its engine; here it would only fill the terminal.
+        self._loop.set_exception_handler(lambda loop, context: None)
         self._stop = asyncio.Event()
         self._thread = threading.Thread(target=self._run, name="provider-eks", daemon=True)
         self._thread.start()

@@ -37,10 +37,12 @@ class Ec2Row(Row):
         request = to_aws([field for field in self.fields if not field.later], inputs)
         made = api(f"create_{self.verb_noun}", **request, **self.tagged(inputs))
         resource_id: str = made[self.noun][self.id_name]
+        return resource_id
+
+    def complete(self, api: Api, resource_id: str, inputs: Properties) -> None:
         later = [field.name for field in self.fields if field.later and field.name in inputs]
         if later:
             self.change(api, resource_id, inputs, later)
-        return resource_id
 
     def read(self, api: Api, resource_id: str, known: Properties) -> Properties | None:
         found = self.find(api, resource_id)

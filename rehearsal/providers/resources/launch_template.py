@@ -30,6 +30,9 @@ class _LaunchTemplate(Ec2Row):
         latest = api("describe_launch_template_versions", LaunchTemplateId=resource_id, Versions=["$Latest"])
         version = latest["LaunchTemplateVersions"][0]
         properties = super().shows(api, resource_id, found) | from_aws(self._data_fields, version["LaunchTemplateData"])
+        # moto keeps the tags of the template itself among those of what it launches; EC2 does not.
+        launched = [one for one in properties.get("tagSpecifications", []) if one["resourceType"] != self.tag_type]
+        properties["tagSpecifications"] = launched
         if version.get("VersionDescription"):
             properties["description"] = version["VersionDescription"]
         account = found["CreatedBy"].split(":")[4]

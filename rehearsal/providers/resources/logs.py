@@ -14,9 +14,11 @@ class _LogGroup(Row):
     def create(self, api: Api, inputs: Properties) -> str:
         name: str = inputs["name"]
         api("create_log_group", logGroupName=name, **({"tags": inputs["tags"]} if inputs.get("tags") else {}))
-        if inputs.get("retentionInDays"):
-            self.change(api, name, inputs, ["retentionInDays"])
         return name
+
+    def complete(self, api: Api, resource_id: str, inputs: Properties) -> None:
+        if inputs.get("retentionInDays"):
+            self.change(api, resource_id, inputs, ["retentionInDays"])
 
     def read(self, api: Api, resource_id: str, known: Properties) -> Properties | None:
         groups = api("describe_log_groups", logGroupNamePrefix=resource_id)["logGroups"]

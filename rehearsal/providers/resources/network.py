@@ -44,15 +44,18 @@ class _InternetGateway(Ec2Row):
     def create(self, api: Api, inputs: Properties) -> str:
         made = api("create_internet_gateway", **self.tagged(inputs))
         resource_id: str = made["InternetGateway"]["InternetGatewayId"]
-        api("attach_internet_gateway", InternetGatewayId=resource_id, VpcId=inputs["vpcId"])
         return resource_id
+
+    def complete(self, api: Api, resource_id: str, inputs: Properties) -> None:
+        api("attach_internet_gateway", InternetGatewayId=resource_id, VpcId=inputs["vpcId"])
 
     def shows(self, api: Api, resource_id: str, found: Properties) -> Properties:
         attached = [one["VpcId"] for one in found.get("Attachments", [])]
         return super().shows(api, resource_id, found | ({"VpcId": attached[0]} if attached else {}))
 
     def delete(self, api: Api, resource_id: str, known: Properties) -> None:
-        api("detach_internet_gateway", InternetGatewayId=resource_id, VpcId=known["vpcId"])
+        if "vpcId" in known:
+            api("detach_internet_gateway", InternetGatewayId=resource_id, VpcId=known["vpcId"])
         api("delete_internet_gateway", InternetGatewayId=resource_id)
 
 
@@ -63,6 +66,10 @@ class _Eip(Ec2Row):
             "AllocationId"
         ]
         return allocation_id
+
+    def find(self, api: Api, resource_id: str) -> Properties | None:
+        found: list[Properties] = api("describe_addresses", AllocationIds=[resource_id])["Addresses"]
+        return found[0] if found else None
 
     def delete(self, api: Api, resource_id: str, known: Properties) -> None:
         api("release_address", AllocationId=resource_id)
@@ -214,7 +221,7 @@ ROWS: tuple[Row, ...] = (
         token="aws:ec2/eip:Eip",
         noun="Address",
         tag_type="elastic-ip",
-        verb_noun="addresse",
+        verb_noun="address",
         id_key="AllocationId",
         arn=False,
         fields=(pascal("domain", replaces=True),),

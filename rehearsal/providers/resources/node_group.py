@@ -80,7 +80,7 @@ def _taint_changes(old: list[dict[str, Any]], new: list[dict[str, Any]]) -> Prop
 _SCALING = (same("minSize"), same("maxSize"), same("desiredSize"))
 _LAUNCH_TEMPLATE = (same("id", replaces=True), same("name", replaces=True), same("version"))
 _RESOURCES = (
-    same("autoscalingGroups", fields=(same("name"),)),
+    Field(name="autoscalingGroups", aws="autoScalingGroups", fields=(same("name"),)),
     Field(name="remoteAccessSecurityGroupId", aws="remoteAccessSecurityGroup"),
 )
 

@@ -42,7 +42,7 @@ class Field:
     has a list of keys and values.
     `fields`: members of a nested object, or of each object in a list.
     `replaces`: a change needs a new resource.
-    `later`: not part of the creating request; the row's `change` sets it afterwards.
+    `later`: not part of the creating request; the row's `complete` sets it afterwards.
     `write_only`: AWS takes it and never shows it. `read_only`: a member that only AWS's answer has.
     """
 
@@ -157,7 +157,10 @@ class Row(ABC):
 
     @abstractmethod
     def create(self, api: Api, inputs: Properties) -> str:
-        """Create it with its tags; answers its id."""
+        """Create it with its tags, in one call; answers its id."""
+
+    def complete(self, api: Api, resource_id: str, inputs: Properties) -> None:
+        """The calls that a new resource needs besides."""
 
     @abstractmethod
     def read(self, api: Api, resource_id: str, known: Properties) -> Properties | None:

@@ -24,11 +24,13 @@ class _SecurityGroup(Ec2Row):
             **self.tagged(inputs),
         )
         group_id: str = made["GroupId"]
-        # pulumi-aws takes away the rule by which EC2 lets everything out: only what the program says is open.
-        rules = api("describe_security_groups", GroupIds=[group_id])["SecurityGroups"][0]["IpPermissionsEgress"]
-        if rules:
-            api("revoke_security_group_egress", GroupId=group_id, IpPermissions=rules)
         return group_id
+
+    def complete(self, api: Api, resource_id: str, inputs: Properties) -> None:
+        # pulumi-aws takes away the rule by which EC2 lets everything out: only what the program says is open.
+        rules = api("describe_security_groups", GroupIds=[resource_id])["SecurityGroups"][0]["IpPermissionsEgress"]
+        if rules:
+            api("revoke_security_group_egress", GroupId=resource_id, IpPermissions=rules)
 
 
 @dataclass(frozen=True, kw_only=True)
