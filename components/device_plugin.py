@@ -48,18 +48,22 @@ def pod_spec() -> k8s.core.v1.PodSpecArgs:
     """The plugin's pod: it registers with the kubelet by a socket, and tolerates every taint that we set."""
     return k8s.core.v1.PodSpecArgs(
         node_selector={names.ROLE_LABEL: names.GPU_ROLE},
-        tolerations=[{"key": names.GPU_TAINT_KEY, "operator": "Exists", "effect": "NoSchedule"}],
+        tolerations=[k8s.core.v1.TolerationArgs(key=names.GPU_TAINT_KEY, operator="Exists", effect="NoSchedule")],
         priority_class_name="system-node-critical",
         automount_service_account_token=False,
         containers=[
-            {
-                "name": names.DEVICE_PLUGIN,
-                "image": versions.image_reference(versions.DEVICE_PLUGIN_IMAGE, versions.DEVICE_PLUGIN_DIGEST),
+            k8s.core.v1.ContainerArgs(
+                name=names.DEVICE_PLUGIN,
+                image=versions.image_reference(versions.DEVICE_PLUGIN_IMAGE, versions.DEVICE_PLUGIN_DIGEST),
                 # A pod that ends is shown by its restarts; one that waits for a driver for ever is shown by nothing.
-                "env": [{"name": "FAIL_ON_INIT_ERROR", "value": "true"}],
-                "security_context": {"allow_privilege_escalation": False, "capabilities": {"drop": ["ALL"]}},
-                "volume_mounts": [{"name": "plugins", "mount_path": KUBELET_PLUGINS}],
-            }
+                env=[k8s.core.v1.EnvVarArgs(name="FAIL_ON_INIT_ERROR", value="true")],
+                security_context=k8s.core.v1.SecurityContextArgs(
+                    allow_privilege_escalation=False, capabilities=k8s.core.v1.CapabilitiesArgs(drop=["ALL"])
+                ),
+                volume_mounts=[k8s.core.v1.VolumeMountArgs(name="plugins", mount_path=KUBELET_PLUGINS)],
+            )
         ],
-        volumes=[{"name": "plugins", "host_path": {"path": KUBELET_PLUGINS}}],
+        volumes=[
+            k8s.core.v1.VolumeArgs(name="plugins", host_path=k8s.core.v1.HostPathVolumeSourceArgs(path=KUBELET_PLUGINS))
+        ],
     )

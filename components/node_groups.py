@@ -15,6 +15,7 @@ import pulumi
 import pulumi_aws as aws
 
 from components import names, versions
+from components.trust import trust_policy
 from planning.catalogue import InstanceType
 
 NODE_POLICIES = ("AmazonEKSWorkerNodePolicy", "AmazonEKS_CNI_Policy", "AmazonEC2ContainerRegistryPullOnly")
@@ -23,13 +24,6 @@ SYSTEM_NODES = 1
 SYSTEM_ROOT_GIB = 20
 GPU_ROOT_GIB = 200  # images and caches live on the NVMe; this is for the system and its logs
 TAGGED_BY_TEMPLATE = ("instance", "volume", "network-interface")  # the provider's default tags do not reach these
-
-GPU_TAINTS = (aws.eks.NodeGroupTaintArgs(key=names.GPU_TAINT_KEY, value=names.GPU_TAINT_VALUE, effect="NO_SCHEDULE"),)
-
-_ASSUME_BY_EC2 = (
-    '{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"ec2.amazonaws.com"},'
-    '"Action":"sts:AssumeRole"}]}'
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +72,7 @@ class NodeGroups(pulumi.ComponentResource):
                 ami_type="AL2023_x86_64_STANDARD",
                 capacity_type="ON_DEMAND",
                 sizes=(SYSTEM_NODES, SYSTEM_NODES, SYSTEM_NODES),
-                taints=(),
+                tainted=False,
             ),
             opts=pulumi.ResourceOptions(parent=self, depends_on=attachments, delete_before_replace=True),
         )
@@ -105,7 +99,7 @@ class NodeGroups(pulumi.ComponentResource):
                 ami_type="AL2023_x86_64_NVIDIA",
                 capacity_type="CAPACITY_BLOCK" if args.reservation_id else "ON_DEMAND",
                 sizes=(0, 0, args.instance_count),
-                taints=GPU_TAINTS,
+                tainted=True,
             ),
             opts=pulumi.ResourceOptions(
                 parent=self,
@@ -120,7 +114,8 @@ class NodeGroups(pulumi.ComponentResource):
 
     def _node_role(self, name: str) -> tuple[aws.iam.Role, list[pulumi.Resource]]:
         own = pulumi.ResourceOptions(parent=self)
-        role = aws.iam.Role(f"{name}-node", assume_role_policy=_ASSUME_BY_EC2, opts=own)
+        trust = trust_policy("ec2.amazonaws.com", "sts:AssumeRole")
+        role = aws.iam.Role(f"{name}-node", assume_role_policy=trust, opts=own)
         attachments: list[pulumi.Resource] = [
             aws.iam.RolePolicyAttachment(
                 f"{name}-{policy}", role=role.name, policy_arn=f"arn:aws:iam::aws:policy/{policy}", opts=own
@@ -262,10 +257,14 @@ def node_group_args(
     ami_type: str,
     capacity_type: str,
     sizes: tuple[int, int, int],
-    taints: Sequence[aws.eks.NodeGroupTaintArgs],
+    tainted: bool,
 ) -> aws.eks.NodeGroupArgs:
-    """A managed group of the template's instance type; `sizes` are minimum, desired and maximum."""
+    """A managed group of the template's instance type; `sizes` are minimum, desired and maximum.
+
+    `tainted` keeps away every pod that does not say that it is for GPU nodes.
+    """
     smallest, desired, largest = sizes
+    taint = aws.eks.NodeGroupTaintArgs(key=names.GPU_TAINT_KEY, value=names.GPU_TAINT_VALUE, effect="NO_SCHEDULE")
     return aws.eks.NodeGroupArgs(
         cluster_name=args.cluster_name,
         node_group_name=group,
@@ -278,5 +277,5 @@ def node_group_args(
         launch_template=aws.eks.NodeGroupLaunchTemplateArgs(id=template.id, version=template.latest_version.apply(str)),
         scaling_config=aws.eks.NodeGroupScalingConfigArgs(min_size=smallest, desired_size=desired, max_size=largest),
         labels={names.ROLE_LABEL: role},
-        taints=list(taints),
+        taints=[taint] if tainted else None,
     )

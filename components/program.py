@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from typing import TypeVar
+
 import pulumi
 import pulumi_aws as aws
 import pulumi_eks as eks
@@ -9,6 +13,8 @@ import pulumi_eks as eks
 from components import names
 from components.platform import Platform, PlatformArgs
 from components.settings import LookupFailed, Reservation, Settings, read_settings
+
+Answer = TypeVar("Answer")
 
 # EKS has no control planes in these: https://docs.aws.amazon.com/eks/latest/userguide/network-reqs.html
 ZONES_WITHOUT_EKS = ("use1-az3", "usw1-az2", "cac1-az3")
@@ -32,10 +38,8 @@ class AwsLookup:
         return self._providers[region]
 
     def reservation(self, region: str, reservation_id: str) -> Reservation:
-        try:
-            found = aws.ec2.get_capacity_block_reservation(id=reservation_id, opts=self._options(region))
-        except Exception as error:  # the SDK raises nothing narrower for a failed invoke
-            raise LookupFailed(str(error)) from error
+        ask = partial(aws.ec2.get_capacity_block_reservation, id=reservation_id)
+        found = _answer(ask, self._options(region))
         return Reservation(
             instance_type=found.instance_type,
             availability_zone_id=found.availability_zone_id,
@@ -43,15 +47,20 @@ class AwsLookup:
         )
 
     def zone_ids(self, region: str) -> tuple[str, ...]:
-        only_zones = [{"name": "zone-type", "values": ["availability-zone"]}]
-        try:
-            found = aws.get_availability_zones(state="available", filters=only_zones, opts=self._options(region))
-        except Exception as error:  # as above
-            raise LookupFailed(str(error)) from error
+        only_zones = [aws.GetAvailabilityZonesFilterArgs(name="zone-type", values=["availability-zone"])]
+        ask = partial(aws.get_availability_zones, state="available", filters=only_zones)
+        found = _answer(ask, self._options(region))
         return tuple(zone_id for zone_id in found.zone_ids if zone_id not in ZONES_WITHOUT_EKS)
 
     def _options(self, region: str) -> pulumi.InvokeOptions:
         return pulumi.InvokeOptions(provider=self.provider(region))
+
+
+def _answer(ask: Callable[..., Answer], options: pulumi.InvokeOptions) -> Answer:
+    try:
+        return ask(opts=options)
+    except Exception as error:  # the SDK raises nothing narrower for an invoke that failed
+        raise LookupFailed(str(error)) from error
 
 
 def session_program() -> None:

@@ -132,15 +132,14 @@ def _any_address_problems(file: StackFile) -> Iterator[Problem]:
     if file.allow_any_address:
         return
     cidrs = file.endpoint_public_access_cidrs or ()
-    all_v4 = ipaddress.collapse_addresses(ipaddress.IPv4Network(cidr) for cidr in cidrs if ":" not in cidr)
-    all_v6 = ipaddress.collapse_addresses(ipaddress.IPv6Network(cidr) for cidr in cidrs if ":" in cidr)
-    for network in (*all_v4, *all_v6):
-        if network.prefixlen == 0:
-            yield Problem(
-                key="endpointPublicAccessCidrs",
-                what=f"it lets every IPv{network.version} address call the cluster",
-                remedy=f"Name your own networks, or set allowAnyAddress to: {ANY_ADDRESS_SENTENCE}",
-            )
+    v4 = ipaddress.collapse_addresses(ipaddress.IPv4Network(cidr) for cidr in cidrs if ":" not in cidr)
+    v6 = ipaddress.collapse_addresses(ipaddress.IPv6Network(cidr) for cidr in cidrs if ":" in cidr)
+    for whole in {"0.0.0.0/0", "::/0"}.intersection(map(str, (*v4, *v6))):
+        yield Problem(
+            key="endpointPublicAccessCidrs",
+            what=f"together its networks are {whole}: any address may call the cluster",
+            remedy=f"Name your own networks, or set allowAnyAddress to: {ANY_ADDRESS_SENTENCE}",
+        )
 
 
 def _what_to_serve(file: StackFile) -> tuple[InstanceType | None, Model | None, list[Problem]]:

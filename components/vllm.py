@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypedDict
+from typing import Literal, TypedDict
 
 import pulumi
 import pulumi_kubernetes as k8s
@@ -83,7 +83,7 @@ class ChartValues(TypedDict):
 def engine_timeouts(args: VllmArgs) -> EngineTimeouts:
     """The deployment's timeouts, for cold kernel caches: nobody knows beforehand, and a probe that kills a compiling
     engine makes it start again from zero."""
-    weights = "staged" if args.weights else "hub"
+    weights: Literal["staged", "hub"] = "staged" if args.weights else "hub"
     return timeouts(startup_budget(args.model, args.instance_type, weights=weights, caches="cold"))
 
 

@@ -9,19 +9,7 @@ import pulumi
 import pulumi_aws as aws
 
 from components import names
-
-_ASSUME_BY_POD = json.dumps(
-    {
-        "Version": "2012-10-17",
-        "Statement": [
-            {
-                "Effect": "Allow",
-                "Principal": {"Service": "pods.eks.amazonaws.com"},
-                "Action": ["sts:AssumeRole", "sts:TagSession"],
-            }
-        ],
-    }
-)
+from components.trust import trust_policy
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +28,8 @@ class WeightsAccess(pulumi.ComponentResource):
     def __init__(self, name: str, args: WeightsAccessArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("rent-the-block:serving:WeightsAccess", name, None, opts)
         own = pulumi.ResourceOptions(parent=self)
-        role = aws.iam.Role(f"{name}-role", assume_role_policy=_ASSUME_BY_POD, opts=own)
+        trust = trust_policy("pods.eks.amazonaws.com", "sts:AssumeRole", "sts:TagSession")
+        role = aws.iam.Role(f"{name}-role", assume_role_policy=trust, opts=own)
         policy = aws.iam.RolePolicy(f"{name}-policy", role=role.name, policy=read_policy(args.weights), opts=own)
         self.association = aws.eks.PodIdentityAssociation(
             f"{name}-association",

@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
@@ -124,7 +125,7 @@ def test_the_total_is_the_sum_of_its_phases_and_the_margin_lies_on_top() -> None
 
 @pytest.mark.parametrize("weights", ["staged", "hub"])
 @pytest.mark.parametrize("caches", ["warm", "cold"])
-def test_no_timeout_ends_a_start_that_is_within_its_budget(weights, caches) -> None:  # type: ignore[no-untyped-def]
+def test_no_timeout_ends_a_start_that_is_within_its_budget(weights: Any, caches: Any) -> None:
     budget = startup_budget(KIMI, B300, weights=weights, caches=caches)
     limits = timeouts(budget)
     loading_s = (budget.weights + budget.engine).total_seconds()

@@ -4,6 +4,7 @@ import dataclasses
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -60,7 +61,7 @@ def test_p6_b300_takes_efa_on_every_card_but_the_first() -> None:
         ("constant", Catalogue.constant),
     ],
 )
-def test_an_unknown_name_is_answered_with_the_known_ones(kind: str, look_up) -> None:  # type: ignore[no-untyped-def]
+def test_an_unknown_name_is_answered_with_the_known_ones(kind: str, look_up: Any) -> None:
     with pytest.raises(UnknownName, match=f"unknown {kind} 'nonsense'; known: ") as caught:
         look_up(KNOWN, "nonsense")
     assert caught.value.known == tuple(sorted(caught.value.known))

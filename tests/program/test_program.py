@@ -1,0 +1,300 @@
+"""What the program asks of AWS and of Kubernetes, request by request."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from components import versions
+from components.node_groups import node_config_user_data
+
+PROJECT = Path(__file__).resolve().parents[2]
+SESSION = "rtb-20261201-ab12"
+TAGS = {"rent-the-block:session": SESSION}
+CONTROL_PLANE = "session-cluster-control-plane"
+
+
+def test_the_gpu_launch_template_is_exactly_what_a_capacity_block_demands(dev: Any) -> None:
+    assert dev.one("aws:ec2/launchTemplate:LaunchTemplate", "-gpu").inputs == {
+        "instanceType": "p6-b300.48xlarge",
+        "instanceMarketOptions": {"marketType": "capacity-block"},
+        "capacityReservationSpecification": {
+            "capacityReservationTarget": {"capacityReservationId": "cr-0123456789abcdef0"}
+        },
+        "metadataOptions": {"httpEndpoint": "enabled", "httpTokens": "required", "httpPutResponseHopLimit": 1},
+        "blockDeviceMappings": [
+            {
+                "deviceName": "/dev/xvda",
+                "ebs": {"volumeSize": 200, "volumeType": "gp3", "encrypted": "true", "deleteOnTermination": "true"},
+            }
+        ],
+        "userData": node_config_user_data(),
+        "tagSpecifications": [
+            {"resourceType": kind, "tags": TAGS} for kind in ("instance", "volume", "network-interface")
+        ],
+    }
+
+
+def test_the_gpu_node_group_waits_at_zero_in_the_blocks_zone(dev: Any) -> None:
+    assert dev.one("aws:eks/nodeGroup:NodeGroup", "-gpu").inputs == {
+        "clusterName": SESSION,
+        "nodeGroupName": "gpu",
+        "nodeRoleArn": "arn:aws:mock:::session-nodes-node",
+        "subnetIds": ["session-network-gpu-id"],
+        "amiType": "AL2023_x86_64_NVIDIA",
+        "releaseVersion": versions.NODE_AMI_RELEASE,
+        "capacityType": "CAPACITY_BLOCK",
+        "launchTemplate": {"id": "session-nodes-gpu-id", "version": "3"},
+        "scalingConfig": {"minSize": 0, "desiredSize": 0, "maxSize": 1},
+        "labels": {"rent-the-block/role": "gpu"},
+        "taints": [{"key": "nvidia.com/gpu", "value": "present", "effect": "NO_SCHEDULE"}],
+    }
+
+
+def test_an_update_while_serving_leaves_the_groups_size_alone(dev: Any) -> None:
+    group = dev.one("aws:eks/nodeGroup:NodeGroup", "-gpu")
+    assert list(group.raw.ignoreChanges) == ["scalingConfig.desiredSize"]
+    # The path is the provider's own: a name that is no input of the request would be ignored in silence.
+    assert group.inputs["scalingConfig"]["desiredSize"] == 0
+
+
+def test_the_gpu_subnet_is_placed_by_zone_id_and_is_private(dev: Any) -> None:
+    subnet = dev.one("aws:ec2/subnet:Subnet", "-gpu").inputs
+    assert subnet["availabilityZoneId"] == "usw2-az2"
+    assert subnet["mapPublicIpOnLaunch"] is False
+    second = dev.one("aws:ec2/subnet:Subnet", "-second").inputs
+    assert second["availabilityZoneId"] not in ("usw2-az2", "")
+
+
+def test_gpus_on_demand_take_the_same_shape_without_market_and_reservation(on_demand: Any) -> None:
+    template = on_demand.one("aws:ec2/launchTemplate:LaunchTemplate", "-gpu").inputs
+    assert template["instanceType"] == "g6.xlarge"
+    assert not {"instanceMarketOptions", "capacityReservationSpecification", "placement"} & set(template)
+    group = on_demand.one("aws:eks/nodeGroup:NodeGroup", "-gpu").inputs
+    assert group["capacityType"] == "ON_DEMAND"
+    assert group["scalingConfig"] == {"minSize": 0, "desiredSize": 0, "maxSize": 1}
+    assert group["taints"]
+    assert on_demand.calls[-1].token == "aws:index/getAvailabilityZones:getAvailabilityZones"
+    assert len(on_demand.calls) == 1
+
+
+def test_several_nodes_get_efa_and_a_group_that_names_itself(two_nodes: Any) -> None:
+    run = two_nodes
+    interfaces = run.one("aws:ec2/launchTemplate:LaunchTemplate", "-gpu").inputs["networkInterfaces"]
+    assert [card["networkCardIndex"] for card in interfaces] == list(range(17))
+    assert [card["interfaceType"] for card in interfaces] == ["interface", *["efa-only"] * 16]
+    assert {tuple(card["securityGroups"]) for card in interfaces} == {("sg-cluster", "session-nodes-efa-id")}
+    rule = run.one("aws:vpc/securityGroupEgressRule:SecurityGroupEgressRule").inputs
+    assert rule["securityGroupId"] == rule["referencedSecurityGroupId"] == "session-nodes-efa-id"
+    assert run.one("aws:eks/nodeGroup:NodeGroup", "-gpu").inputs["scalingConfig"]["maxSize"] == 2
+    assert run.one("kubernetes:helm.sh/v3:Release").inputs["values"]["replicas"] == 2
+
+
+def test_one_node_uses_no_efa(dev: Any) -> None:
+    assert not dev.of("aws:ec2/securityGroup:SecurityGroup")
+    for template in dev.of("aws:ec2/launchTemplate:LaunchTemplate"):
+        assert "networkInterfaces" not in template.inputs
+
+
+def test_the_system_group_carries_what_must_run_before_the_block(dev: Any) -> None:
+    group = dev.one("aws:eks/nodeGroup:NodeGroup", "-system")
+    assert group.inputs["nodeGroupName"] == "system"
+    assert group.inputs["capacityType"] == "ON_DEMAND"
+    assert group.inputs["scalingConfig"] == {"minSize": 1, "desiredSize": 1, "maxSize": 1}
+    assert group.inputs["labels"] == {"rent-the-block/role": "system"}
+    assert "taints" not in group.inputs
+    addons = {addon.inputs["addonName"]: addon for addon in dev.of("aws:eks/addon:Addon")}
+    assert set(addons) == {"coredns", "eks-pod-identity-agent"}
+    for addon in addons.values():
+        assert group.urn in addon.raw.dependencies
+        assert addon.inputs["addonVersion"].startswith("v1.")
+
+
+def test_the_control_plane_leaves_nothing_to_a_default(dev: Any) -> None:
+    cluster = dev.one("eks:index:Cluster")
+    assert cluster.inputs == {
+        "name": SESSION,
+        "version": "1.35",
+        "upgradePolicy": {"supportType": "STANDARD"},
+        "authenticationMode": "API",
+        "vpcId": "session-network-vpc-id",
+        "subnetIds": ["session-network-gpu-id", "session-network-second-id"],
+        "endpointPrivateAccess": True,
+        "endpointPublicAccess": True,
+        "publicAccessCidrs": ["203.0.113.7/32"],
+        "enabledClusterLogTypes": ["api", "audit", "authenticator"],
+        "skipDefaultNodeGroup": True,
+        "skipDefaultSecurityGroups": True,
+        "createInstanceRole": False,
+        "bootstrapSelfManagedAddons": False,
+        "kubeProxyAddonOptions": {
+            "version": versions.KUBE_PROXY,
+            "resolveConflictsOnCreate": "OVERWRITE",
+            "resolveConflictsOnUpdate": "OVERWRITE",
+        },
+        "vpcCniOptions": {
+            "addonVersion": versions.VPC_CNI,
+            "resolveConflictsOnCreate": "OVERWRITE",
+            "resolveConflictsOnUpdate": "OVERWRITE",
+        },
+        "corednsAddonOptions": {
+            "enabled": False,
+            "resolveConflictsOnCreate": "OVERWRITE",
+            "resolveConflictsOnUpdate": "OVERWRITE",
+        },
+    }
+
+
+def test_the_stack_owns_the_control_planes_log_group_with_a_retention(dev: Any) -> None:
+    logs = dev.one("aws:cloudwatch/logGroup:LogGroup")
+    assert logs.inputs == {"name": f"/aws/eks/{SESSION}/cluster", "retentionInDays": 7}
+    assert logs.urn in dev.one("eks:index:Cluster").raw.dependencies
+
+
+def test_every_in_cluster_resource_goes_down_with_the_control_plane_and_no_aws_resource_does(dev: Any) -> None:
+    control_plane = dev.one("eks:index:Cluster").urn
+    inside = [request for request in dev.requests if request.type.startswith("kubernetes:")]
+    assert {request.type for request in inside} == {
+        "kubernetes:apps/v1:DaemonSet",
+        "kubernetes:core/v1:Namespace",
+        "kubernetes:helm.sh/v3:Release",
+    }
+    assert {request.deleted_with for request in inside} == {control_plane}
+    assert {request.deleted_with for request in dev.requests if request not in inside} == {""}
+
+
+def test_no_rule_lets_the_world_in(dev: Any, on_demand: Any, two_nodes: Any) -> None:
+    assert two_nodes.of("aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule")
+    for run in (dev, on_demand, two_nodes):
+        for request in run.requests:
+            assert "ingress" not in request.inputs
+            if "/route:" not in request.type:  # the ways out lead anywhere
+                assert "0.0.0.0/0" not in json.dumps(request.inputs)
+        assert run.one("eks:index:Cluster").inputs["publicAccessCidrs"] == ["203.0.113.7/32"]
+
+
+def test_every_resource_and_every_question_names_its_provider(dev: Any) -> None:
+    package_of = {"aws": "pulumi:providers:aws", "eks": "pulumi:providers:eks", "kubernetes": "providers:kubernetes"}
+    for request in dev.requests:
+        package = request.type.split(":")[0]
+        if package in package_of:
+            assert package_of[package] in request.raw.provider, request.name
+    assert len(dev.calls) == 2
+    for call in dev.calls:
+        assert "pulumi:providers:aws::aws" in call.provider
+
+
+def test_default_providers_are_off_for_the_whole_project() -> None:
+    project = yaml.safe_load((PROJECT / "Pulumi.yaml").read_text())
+    assert project["config"]["pulumi:disable-default-providers"] == ["*"]
+
+
+def test_everything_that_takes_tags_says_whose_it_is(dev: Any) -> None:
+    (provider,) = dev.of("pulumi:providers:aws")
+    assert json.loads(provider.inputs["defaultTags"]) == {"tags": TAGS}
+    assert provider.inputs["region"] == "us-west-2"
+
+
+def test_another_kubeconfig_of_the_same_cluster_replaces_nothing(dev: Any) -> None:
+    (provider,) = dev.of("pulumi:providers:kubernetes")
+    assert provider.inputs["clusterIdentifier"] == f"arn:aws:mock:::{CONTROL_PLANE}-inner"
+
+
+def test_weights_reach_the_node_by_the_s3_endpoint_and_one_nat_gateway_is_enough(dev: Any) -> None:
+    endpoint = dev.one("aws:ec2/vpcEndpoint:VpcEndpoint").inputs
+    assert endpoint["serviceName"] == "com.amazonaws.us-west-2.s3"
+    assert endpoint["vpcEndpointType"] == "Gateway"
+    assert endpoint["routeTableIds"] == ["session-network-private-id"]
+    assert len(dev.of("aws:ec2/natGateway:NatGateway")) == 1
+
+
+def test_nodes_come_after_every_way_out_of_their_subnet(dev: Any) -> None:
+    ways_out = [dev.one("aws:ec2/route:Route", "private"), dev.one("aws:ec2/vpcEndpoint:VpcEndpoint")]
+    ways_out += [r for r in dev.of("aws:ec2/routeTableAssociation:RouteTableAssociation") if "private" in r.name]
+    for group in dev.of("aws:eks/nodeGroup:NodeGroup"):
+        assert {way.urn for way in ways_out} <= set(group.raw.dependencies)
+
+
+def test_the_device_plugin_runs_on_gpu_nodes_and_nothing_waits_for_it(dev: Any) -> None:
+    daemonset = dev.one("kubernetes:apps/v1:DaemonSet").inputs
+    assert daemonset["metadata"]["name"] == "nvidia-device-plugin"
+    assert daemonset["metadata"]["namespace"] == "kube-system"
+    assert daemonset["metadata"]["annotations"] == {"pulumi.com/skipAwait": "true"}
+    pod = daemonset["spec"]["template"]["spec"]
+    assert pod["nodeSelector"] == {"rent-the-block/role": "gpu"}
+    taints = dev.one("aws:eks/nodeGroup:NodeGroup", "-gpu").inputs["taints"]
+    assert {taint["key"] for taint in taints} == {toleration["key"] for toleration in pod["tolerations"]}
+    assert pod["containers"][0]["image"].startswith("nvcr.io/nvidia/k8s-device-plugin:v0.18.2")
+
+
+def test_the_release_waits_for_no_pod_and_keeps_the_evidence(dev: Any) -> None:
+    release = dev.one("kubernetes:helm.sh/v3:Release")
+    assert release.inputs["chart"] == "./charts/vllm"
+    assert (PROJECT / release.inputs["chart"] / "Chart.yaml").exists()
+    assert (release.inputs["name"], release.inputs["namespace"]) == ("vllm", "vllm")
+    assert release.inputs["skipAwait"] is True
+    assert release.inputs["atomic"] is False
+    assert release.inputs["timeout"] > 3600
+    assert release.raw.customTimeouts.create == release.raw.customTimeouts.update != ""
+
+
+def test_the_pod_is_made_after_its_credentials_can_be_injected(dev: Any) -> None:
+    release = dev.one("kubernetes:helm.sh/v3:Release")
+    association = dev.one("aws:eks/podIdentityAssociation:PodIdentityAssociation")
+    assert association.inputs["serviceAccount"] == association.inputs["namespace"] == "vllm"
+    agent = dev.one("aws:eks/addon:Addon", "pod-identity")
+    assert {association.urn, agent.urn} <= set(release.raw.dependencies)
+
+
+def test_weights_from_the_hub_need_no_access_to_a_bucket(on_demand: Any) -> None:
+    assert not on_demand.of("aws:eks/podIdentityAssociation:PodIdentityAssociation")
+    values = on_demand.one("kubernetes:helm.sh/v3:Release").inputs["values"]
+    assert values["args"][0] == "Qwen/Qwen3-0.6B"
+
+
+def test_no_secret_is_in_any_request(dev: Any) -> None:
+    (provider,) = dev.of("pulumi:providers:kubernetes")
+    for request in dev.requests:
+        text = json.dumps(request.inputs).lower()
+        assert "api-key" not in text
+        assert "password" not in text
+        if request is not provider:
+            assert "kubeconfig" not in text
+
+
+def test_the_stack_tells_exactly_what_a_session_reads(dev: Any) -> None:
+    outputs: dict[str, Any] = dict(dev.outputs)
+    kubeconfig = outputs.pop("kubeconfig")
+    assert kubeconfig["4dabf18193072939515e22adb298388d"] == "1b47061264138c4ac30d75fd1eb44270"  # Pulumi's mark: secret
+    assert json.loads(kubeconfig["value"]) == {"kind": "Config"}
+    assert outputs == {
+        "cluster_name": SESSION,
+        "region": "us-west-2",
+        "vpc_id": "session-network-vpc-id",
+        "availability_zone_id": "usw2-az2",
+        "gpu_node_group": "gpu",
+        "namespace": "vllm",
+        "service": "vllm",
+        "served_model": "Kimi-K3",
+    }
+
+
+def test_nothing_here_buys(dev: Any, on_demand: Any) -> None:
+    for run in (dev, on_demand):
+        assert not [request for request in run.requests if "capacityBlock" in request.type]
+
+
+@pytest.mark.parametrize(
+    "file", ["Pulumi.dev.yaml", *sorted(f"examples/{p.name}" for p in PROJECT.glob("examples/*.yaml"))]
+)
+def test_every_stack_file_that_ships_runs(program: Any, file: str) -> None:
+    config = yaml.safe_load((PROJECT / file).read_text())["config"]
+    flat = {
+        key.removeprefix("rent-the-block:"): json.dumps(value) if isinstance(value, list) else str(value)
+        for key, value in config.items()
+    }
+    zone = flat.get("availabilityZoneId", "usw2-az2")
+    run = program(flat, zones=[zone, "other-az9"], availabilityZoneId=zone)
+    assert run.outputs["served_model"]
