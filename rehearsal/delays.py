@@ -144,7 +144,7 @@ class _ConstantsFile(BaseModel):
 
 @dataclass(frozen=True, kw_only=True)
 class Constants:
-    """All that the simulated world assumes: `markets` by instance type, `addons` by name, `refusals` by what is wrong."""
+    """All that the world assumes: `markets` by instance type, `addons` by name, `refusals` by what is wrong."""
 
     delays: Delays
     prices: Prices

@@ -80,7 +80,7 @@ class CallLog:
             self._add(request, str(response.headers.get("User-Agent", "")), int(answer[0]))
             return answer
 
-        BaseResponse.call_action = recorded  # type: ignore[method-assign]
+        BaseResponse.call_action = recorded  # type: ignore[method-assign, assignment]
 
         def undo() -> None:
             BaseResponse.call_action = original  # type: ignore[method-assign]

@@ -131,11 +131,10 @@ class EksOperations:
 
     def _tags(self, request: Request) -> dict[str, str]:
         arn = request.text("resourceArn")
-        clusters = list(_eks(request).clusters.values())
-        groups = [group for cluster in clusters for group in cluster.nodegroups.values()]
-        for resource in [*clusters, *groups]:
-            if resource.arn == arn:
-                return resource.tags
+        for cluster in _eks(request).clusters.values():
+            tagged = {cluster.arn: cluster.tags, **{group.arn: group.tags for group in cluster.nodegroups.values()}}
+            if arn in tagged:
+                return tagged[arn]
         return self._contents.tags(arn)
 
     def _nodegroup(self, request: Request) -> Nodegroup:
@@ -156,7 +155,7 @@ class EksOperations:
 
 
 def _eks(request: Request) -> EKSBackend:
-    return cast("EKSBackend", eks_backends[request.account_id][request.region])
+    return eks_backends[request.account_id][request.region]
 
 
 def _given(request: Request, name: str, default: object) -> object:
@@ -186,12 +185,8 @@ def _put_into_vpc(cluster: Cluster, request: Request) -> None:
         "clusterSecurityGroupId": group.id,
     }
     for subnet in subnets:
-        ec2.create_network_interface(
-            subnet,
-            subnet.get_available_subnet_ip(instance=None),
-            group_ids=[group.id],
-            description=_interface_description(cluster),
-        )
+        # Without an address moto takes one from the subnet.
+        ec2.create_network_interface(subnet, "", group_ids=[group.id], description=_interface_description(cluster))
 
 
 def _take_out_of_vpc(cluster: Cluster, request: Request) -> None:

@@ -1,8 +1,8 @@
 """The simulated cloud's own bill. It knows nothing of how the product plans costs: its prices are `constants.toml`'s.
 
 After each call that changed something, and after each instance that appeared or ended, the meter compares what bills
-now with what billed before. What is new began now. What is missing ended now, or, when an engine operation took it away,
-at that operation's end: virtual time stands still inside an operation, so its deletions are stamped afterwards.
+now with what billed before. What is new began now. What is missing ended now, or, when an engine operation took it
+away, at that operation's end: virtual time stands still inside an operation, so its deletions are stamped afterwards.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ class NetworkGuards:
         used = any(group.id == group_id for interface in _interfaces(request) for group in interface.group_set)
         others = (group for groups in ec2.groups.values() for group in groups.values() if group.id != group_id)
         rules = (rule for group in others for rule in [*group.ingress_rules, *group.egress_rules])
-        referenced = any(source.get("GroupId") == group_id for rule in rules for source in rule.source_groups)
+        referenced = any(rule.source_group.get("GroupId") == group_id for rule in rules)
         if used or referenced:
             raise self._dependency("security group", group_id)
 

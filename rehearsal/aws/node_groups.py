@@ -129,7 +129,7 @@ class NodeGroups:
         return group
 
     def _behind(self, group: Nodegroup) -> ScalingGroup:
-        return self._scaling.group(group.resources["autoScalingGroups"][0]["name"])
+        return self._scaling.group(_scaling_group_name(group))
 
     def _give_instances(self, group: Nodegroup, account_id: str) -> None:
         name = f"eks-{group.nodegroup_name}-{uuid.uuid4()}"
@@ -241,7 +241,11 @@ def _template_of(group: Nodegroup) -> Mapping[str, object]:
 
 def _own_template_name(group: Nodegroup) -> str:
     """The template that EKS makes for a group without one; EKS's DescribeNodegroup does not show it."""
-    return str(group.resources["autoScalingGroups"][0]["name"])
+    return _scaling_group_name(group)
+
+
+def _scaling_group_name(group: Nodegroup) -> str:
+    return cast("list[dict[str, str]]", group.resources["autoScalingGroups"])[0]["name"]
 
 
 def _health(group: Nodegroup) -> Callable[[str | None], None]:
@@ -252,7 +256,7 @@ def _health(group: Nodegroup) -> Callable[[str | None], None]:
         issue = {
             "code": "AsgInstanceLaunchFailures",
             "message": failure,
-            "resourceIds": [group.resources["autoScalingGroups"][0]["name"]],
+            "resourceIds": [_scaling_group_name(group)],
         }
         group.health = {"issues": [] if failure is None else [issue]}
 

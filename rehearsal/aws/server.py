@@ -10,8 +10,8 @@ from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from rehearsal.aws import clock  # isort: skip  (before any other part of moto is loaded)
 
-import moto.core.responses
 from moto.autoscaling.responses import AutoScalingResponse
+from moto.core import responses as core_responses
 from moto.core.base_backend import BackendDict
 from moto.core.model_instances import reset_model_data
 from moto.core.utils import method_names_from_class
@@ -125,7 +125,8 @@ class SimulatedAws:
     def _listen(self) -> int:
         app = _one_at_a_time(DomainDispatcherApplication(create_backend_app), self._world)
         server = make_server("127.0.0.1", 0, app, threaded=True, request_handler=_handler(self._world))
-        thread = threading.Thread(target=server.serve_forever, name="simulated-aws", daemon=True)
+        # The interval is how long `stop` waits for the server to notice.
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,), name="simulated-aws", daemon=True)
         thread.start()
 
         def close() -> None:
@@ -181,7 +182,7 @@ def _prepare_moto() -> None:
     def names(response_class: type) -> list[str]:
         return listed.setdefault(response_class, method_names_from_class(response_class))
 
-    moto.core.responses.method_names_from_class = names  # type: ignore[assignment]
+    vars(core_responses)["method_names_from_class"] = names
 
 
 _prepare_moto()
