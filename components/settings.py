@@ -190,7 +190,9 @@ def _zones(file: StackFile, lookup: Lookup) -> tuple[tuple[str, str] | None, lis
         what = f"{zone_id} is not among {', '.join(sorted(zone_ids))}"
         return None, [*problems, problem("availabilityZoneId", what)]
     others = sorted(set(zone_ids) - {zone_id})
-    return ((zone_id, others[0]) if others else None), problems
+    if not others:
+        return None, [*problems, problem("availabilityZoneId", f"EKS needs two zones, AWS lists only {zone_id}")]
+    return (zone_id, others[0]), problems
 
 
 def _reservation_problems(file: StackFile, reservation: Reservation) -> Iterator[Problem]:

@@ -72,6 +72,12 @@ def _network(text: str) -> str:
         raise PydanticCustomError("network", "{error}", {"error": str(error)}) from error
 
 
+def _not_empty(networks: tuple[str, ...]) -> tuple[str, ...]:
+    if not networks:
+        raise PydanticCustomError("empty", "it is empty, and EKS would take that for the whole internet")
+    return networks
+
+
 def _retention(days: int) -> int:
     if days not in LOG_RETENTION_DAYS:
         raise PydanticCustomError("retention", "CloudWatch Logs knows no retention of {days} days", {"days": days})
@@ -91,7 +97,7 @@ class StackFile(BaseModel):
     instance_count: Annotated[int, Field(ge=1, le=MOST_INSTANCES)] = 1
     model: str | None = None
     endpoint_public_access_cidrs: (
-        Annotated[tuple[Annotated[str, AfterValidator(_network)], ...], Field(min_length=1)] | None
+        Annotated[tuple[Annotated[str, AfterValidator(_network)], ...], AfterValidator(_not_empty)] | None
     ) = None
     allow_any_address: AnyAddress | None = None
     weights: Annotated[str, AfterValidator(_weights)] = ""

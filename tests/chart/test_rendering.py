@@ -1,0 +1,108 @@
+"""The chart as Helm itself renders it. Skipped where its library (helm-python-sdk on PyPI) is not installed."""
+
+import base64
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+helm = pytest.importorskip("helm_python", reason="Helm's library is not installed: pip install helm-python-sdk")
+
+CHART = Path(__file__).resolve().parents[2] / "charts" / "vllm"
+# As they arrive from Pulumi: every number is a float.
+VALUES: dict[str, Any] = {
+    "image": "vllm/vllm-openai:v0.29.0",
+    "replicas": 2.0,
+    "gpus": 8.0,
+    "cpus": 96.0,
+    "memoryMib": 3875150.0,
+    "sharedMemoryGib": 50.0,
+    "args": ["s3://bucket/k3", "--attention-config", '{"mla_prefill_backend":"flashinfer"}'],
+    "env": {"VLLM_ENGINE_READY_TIMEOUT_S": "6608"},
+    "startupProbe": {"periodSeconds": 5.0, "failureThreshold": 1322.0},
+    "progressDeadlineSeconds": 7208.0,
+}
+
+
+def render(**changes: Any) -> dict[str, dict[str, Any]]:
+    """The rendered objects by kind."""
+    texts = helm.Chart.load(CHART).render({**VALUES, **changes}, name="vllm", namespace="vllm").values()
+    documents = [yaml.safe_load(text) for text in texts]
+    return {document["kind"]: document for document in documents if document}
+
+
+def pod() -> dict[str, Any]:
+    found: dict[str, Any] = render()["Deployment"]["spec"]["template"]["spec"]
+    return found
+
+
+def test_helm_finds_nothing_wrong() -> None:
+    report = helm.lint(CHART, VALUES, strict=True, kube_version="v1.35.0")
+    assert report["errors"] == []
+    assert [message for message in report["messages"] if message["severity"] > 1] == []
+
+
+def test_the_deployment_never_rolls_and_takes_its_time() -> None:
+    spec = render()["Deployment"]["spec"]
+    assert spec["replicas"] == 2
+    assert spec["strategy"] == {"type": "Recreate"}
+    assert spec["progressDeadlineSeconds"] == 7208
+    container = spec["template"]["spec"]["containers"][0]
+    assert container["startupProbe"]["failureThreshold"] == 1322
+    assert all(container[probe]["httpGet"]["path"] == "/health" for probe in ("startupProbe", "readinessProbe"))
+    assert container["livenessProbe"]["timeoutSeconds"] >= 5
+
+
+def test_arguments_reach_the_engine_as_they_are() -> None:
+    container = pod()["containers"][0]
+    assert container["name"] == "vllm"
+    assert container["command"] == ["vllm", "serve"]
+    assert container["args"] == VALUES["args"]
+
+
+def test_the_key_comes_from_the_secret() -> None:
+    (key,) = (entry for entry in pod()["containers"][0]["env"] if entry["name"] == "VLLM_API_KEY")
+    assert key["valueFrom"] == {"secretKeyRef": {"name": "vllm-api-key", "key": "api-key"}}
+    secret = render()["Secret"]
+    assert secret["metadata"]["name"] == "vllm-api-key"
+    assert len(base64.b64decode(secret["data"]["api-key"])) == 48
+    assert secret["data"] != render()["Secret"]["data"]
+
+
+def test_shared_memory_has_a_size_that_counts_in_the_pods_memory() -> None:
+    volumes = {volume["name"]: volume for volume in pod()["volumes"]}
+    assert volumes["shared-memory"]["emptyDir"] == {"medium": "Memory", "sizeLimit": "50Gi"}
+    container = pod()["containers"][0]
+    assert {"name": "shared-memory", "mountPath": "/dev/shm"} in container["volumeMounts"]
+    assert container["resources"]["limits"] == {"memory": "3875150Mi", "nvidia.com/gpu": 8}
+    assert container["resources"]["requests"] == {"cpu": 96, "memory": "3875150Mi", "nvidia.com/gpu": 8}
+    with pytest.raises(helm.HelmError, match="50 GiB of shared memory"):
+        render(memoryMib=51200.0)
+
+
+def test_the_pod_goes_to_a_gpu_node_with_no_rights_it_does_not_need() -> None:
+    spec = pod()
+    assert spec["nodeSelector"] == {"rent-the-block/role": "gpu"}
+    assert spec["tolerations"] == [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}]
+    assert spec["automountServiceAccountToken"] is False
+    security = spec["containers"][0]["securityContext"]
+    assert security == {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+
+
+def test_the_end_leaves_time_for_open_requests() -> None:
+    sleep_s = pod()["containers"][0]["lifecycle"]["preStop"]["sleep"]["seconds"]
+    assert pod()["terminationGracePeriodSeconds"] == sleep_s + 60
+
+
+def test_the_service_is_for_the_cluster_only() -> None:
+    service = render()["Service"]
+    assert service["spec"]["type"] == "ClusterIP"
+    assert service["spec"]["ports"] == [{"name": "http", "port": 8000, "targetPort": "http"}]
+    labels = render()["Deployment"]["spec"]["template"]["metadata"]["labels"]
+    assert service["spec"]["selector"].items() <= labels.items()
+
+
+def test_a_misspelt_value_is_refused() -> None:
+    with pytest.raises(helm.HelmError, match="memory"):
+        render(memory=1.0)

@@ -1,0 +1,208 @@
+"""Requests are built by pure functions: tables of input and request."""
+
+import base64
+import email
+import json
+from typing import Any
+
+import pytest
+import yaml
+
+from components import versions
+from components.node_groups import launch_template_args, network_interfaces, node_config_user_data
+from components.trust import trust_policy
+from components.vllm import VllmArgs, chart_values, engine_args, engine_timeouts
+from components.weights_access import read_policy
+from planning.catalogue import load
+
+KNOWN = load()
+
+
+@pytest.mark.parametrize(
+    ("instance", "first_efa", "cards", "device"),
+    [
+        ("p6-b300.48xlarge", 1, 16, 0),  # card 0 is ENA only
+        ("p6-b200.48xlarge", 0, 8, 1),
+        ("p5en.48xlarge", 0, 16, 1),
+        ("p5e.48xlarge", 0, 32, 1),
+        ("p5.48xlarge", 0, 32, 1),
+    ],
+)
+def test_efa_stands_on_the_cards_that_take_it(instance: str, first_efa: int, cards: int, device: int) -> None:
+    found = network_interfaces(KNOWN.instance_type(instance), 2, ["sg-1", "sg-2"])
+    assert found is not None
+    primary, *efa = found
+    assert (primary.network_card_index, primary.device_index, primary.interface_type) == (0, 0, "interface")
+    assert [card.network_card_index for card in efa] == list(range(first_efa, first_efa + cards))
+    assert {(card.device_index, card.interface_type) for card in efa} == {(device, "efa-only")}
+    assert all(card.security_groups == ["sg-1", "sg-2"] for card in found)
+    places = [(card.network_card_index, card.device_index) for card in found]
+    assert len(places) == len(set(places))
+
+
+@pytest.mark.parametrize(("instance", "nodes"), [("p6-b300.48xlarge", 1), ("g6.xlarge", 1), ("g6.xlarge", 4)])
+def test_where_efa_is_not_needed_or_not_there_eks_makes_the_interface(instance: str, nodes: int) -> None:
+    assert network_interfaces(KNOWN.instance_type(instance), nodes, ["sg-1"]) is None
+
+
+def test_the_node_configuration_is_a_mime_part_that_nodeadm_reads() -> None:
+    message = email.message_from_bytes(base64.b64decode(node_config_user_data()))
+    (part,) = message.get_payload()
+    assert part.get_content_type() == "application/node.eks.aws"
+    assert yaml.safe_load(part.get_payload()) == {
+        "apiVersion": "node.eks.aws/v1alpha1",
+        "kind": "NodeConfig",
+        "spec": {
+            "featureGates": {"FastImagePull": True},
+            "instance": {"localStorage": {"strategy": "RAID0"}},
+        },
+    }
+
+
+@pytest.mark.parametrize("reservation_id", ["cr-0123456789abcdef0", None])
+def test_market_type_and_reservation_stand_in_the_template_together_or_not_at_all(reservation_id: str | None) -> None:
+    template: Any = launch_template_args(
+        instance_type="p6-b300.48xlarge",
+        root_gib=200,
+        reservation_id=reservation_id,
+        user_data=None,
+        network_interfaces=None,
+        tags={"a": "b"},
+    )
+    assert template.instance_type == "p6-b300.48xlarge"
+    assert template.placement is None
+    assert template.metadata_options.http_put_response_hop_limit == 1
+    if reservation_id is None:
+        assert template.instance_market_options is None
+        assert template.capacity_reservation_specification is None
+    else:
+        assert template.instance_market_options.market_type == "capacity-block"
+        target = template.capacity_reservation_specification.capacity_reservation_target
+        assert target.capacity_reservation_id == reservation_id
+
+
+def vllm(model: str, instance: str, weights: str | None) -> VllmArgs:
+    return VllmArgs(
+        cluster=None,  # type: ignore[arg-type]
+        region="us-west-2",
+        model=KNOWN.model(model),
+        instance_type=KNOWN.instance_type(instance),
+        instance_count=1,
+        weights=weights,
+        after=[],
+    )
+
+
+KIMI = vllm("kimi-k3", "p6-b300.48xlarge", "s3://bucket/kimi-k3")
+SMALL = vllm("qwen3-0.6b", "g6.xlarge", None)
+
+
+def flags(arguments: list[str]) -> dict[str, str]:
+    """Each flag with what follows it, or the empty text."""
+    following = dict(zip(arguments, [*arguments[1:], ""], strict=True))
+    return {flag: "" if value.startswith("--") else value for flag, value in following.items() if flag.startswith("--")}
+
+
+def test_kimi_k3_is_served_as_its_recipe_says() -> None:
+    arguments = engine_args(KIMI.model, KIMI.weights)
+    assert arguments[0] == "s3://bucket/kimi-k3"
+    assert flags(arguments) == {
+        "--load-format": "runai_streamer",
+        "--model-loader-extra-config": '{"distributed":true}',
+        "--served-model-name": "Kimi-K3",
+        "--tensor-parallel-size": "8",
+        "--max-model-len": "1048576",
+        "--gpu-memory-utilization": "0.95",
+        "--enable-auto-tool-choice": "",
+        "--tool-call-parser": "kimi_k3",
+        "--reasoning-parser": "kimi_k3",
+        "--trust-remote-code": "",
+        "--no-enable-flashinfer-autotune": "",
+        "--kv-cache-dtype": "fp8",
+        "--attention-config": '{"use_prefill_query_quantization":true,"mla_prefill_backend":"flashinfer"}',
+        "--enable-prefix-caching": "",
+    }
+
+
+@pytest.mark.parametrize("args", [KIMI, SMALL])
+def test_no_argument_needs_a_shell_and_json_is_json(args: VllmArgs) -> None:
+    for argument in engine_args(args.model, args.weights):
+        assert "'" not in argument
+        assert argument.strip() == argument
+        if argument.startswith("{"):
+            json.loads(argument)
+
+
+def test_weights_from_the_hub_are_files_for_the_fast_loader() -> None:
+    arguments = engine_args(SMALL.model, None)
+    assert arguments[0] == "Qwen/Qwen3-0.6B"
+    assert flags(arguments)["--load-format"] == "fastsafetensors"
+    assert "--revision" not in flags(arguments)
+
+
+@pytest.mark.parametrize("args", [KIMI, SMALL])
+def test_the_engine_fits_beside_the_nodes_own_pods_with_its_shared_memory(args: VllmArgs) -> None:
+    values = chart_values(args, engine_timeouts(args))
+    assert values["memoryMib"] <= args.instance_type.allocatable_memory_mib - 1024
+    assert values["sharedMemoryGib"] * 1024 < values["memoryMib"]
+    assert values["cpus"] < args.instance_type.vcpus
+    assert values["gpus"] == args.model.tensor_parallel <= args.instance_type.gpus
+
+
+@pytest.mark.parametrize("args", [KIMI, SMALL])
+def test_one_budget_is_behind_every_timeout(args: VllmArgs) -> None:
+    limits = engine_timeouts(args)
+    values = chart_values(args, limits)
+    probe = values["startupProbe"]
+    ready_s = int(values["env"]["VLLM_ENGINE_READY_TIMEOUT_S"])
+    assert ready_s <= probe["periodSeconds"] * probe["failureThreshold"] <= ready_s + probe["periodSeconds"]
+    assert values["progressDeadlineSeconds"] == limits.helm_timeout_s > ready_s
+
+
+def test_the_engine_knows_its_region_without_the_metadata_service() -> None:
+    env = chart_values(KIMI, engine_timeouts(KIMI))["env"]
+    assert env["AWS_REGION"] == env["AWS_DEFAULT_REGION"] == "us-west-2"
+    assert env["AWS_EC2_METADATA_DISABLED"] == "true"
+    assert not [name for name in env if "KEY" in name or "TOKEN" in name]
+
+
+@pytest.mark.parametrize(
+    ("weights", "objects", "prefixes"),
+    [
+        ("s3://bucket/kimi-k3", "arn:aws:s3:::bucket/kimi-k3/*", ["kimi-k3/*", "kimi-k3"]),
+        ("s3://bucket/a/b/", "arn:aws:s3:::bucket/a/b/*", ["a/b/*", "a/b"]),
+        ("s3://bucket", "arn:aws:s3:::bucket/*", ["*", ""]),
+    ],
+)
+def test_the_pod_may_read_its_weights_and_nothing_else(weights: str, objects: str, prefixes: list[str]) -> None:
+    listing, reading = json.loads(read_policy(weights))["Statement"]
+    assert (listing["Action"], listing["Resource"]) == ("s3:ListBucket", "arn:aws:s3:::bucket")
+    assert listing["Condition"] == {"StringLike": {"s3:prefix": prefixes}}
+    assert (reading["Action"], reading["Resource"]) == ("s3:GetObject", objects)
+
+
+def test_a_role_is_for_one_service() -> None:
+    (statement,) = json.loads(trust_policy("ec2.amazonaws.com", "sts:AssumeRole"))["Statement"]
+    assert statement["Principal"] == {"Service": "ec2.amazonaws.com"}
+
+
+def test_every_pin_that_nobody_verified_says_how_to() -> None:
+    pins = versions.unverified_pins()
+    assert len({pin.name for pin in pins}) == len(pins)
+    assert all(pin.value and pin.what_to_check for pin in pins)
+    values = " ".join(pin.value for pin in pins)
+    for pinned in (versions.VPC_CNI, versions.COREDNS, versions.NODE_AMI_RELEASE, versions.DEVICE_PLUGIN_IMAGE):
+        assert pinned in values
+    for model in KNOWN.models.values():
+        assert model.image in values
+
+
+def test_an_image_with_a_digest_is_named_by_it() -> None:
+    assert versions.image_reference("a/b:1", "") == "a/b:1"
+    assert versions.image_reference("a/b:1", "sha256:ff") == "a/b:1@sha256:ff"
+
+
+def test_the_node_image_is_of_the_clusters_kubernetes_and_new_enough_for_the_driver() -> None:
+    kubernetes, _, day = versions.NODE_AMI_RELEASE.partition("-")
+    assert kubernetes.startswith(f"{versions.KUBERNETES}.")
+    assert day >= "20260714"  # driver r580 since then

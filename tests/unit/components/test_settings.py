@@ -1,0 +1,199 @@
+"""Each way in which a configuration can be wrong, its key and its remedy."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+import yaml
+
+from components.settings import LookupFailed, Reservation, SettingsError, judge
+from components.stack_file import REMEDIES
+
+BLOCK: dict[str, object] = {
+    "region": "us-west-2",
+    "reservationId": "cr-0123456789abcdef0",
+    "instanceType": "p6-b300.48xlarge",
+    "model": "kimi-k3",
+    "endpointPublicAccessCidrs": ["203.0.113.7/32"],
+}
+BY_THE_HOUR: dict[str, object] = {
+    "region": "sa-east-1",
+    "capacity": "on-demand",
+    "availabilityZoneId": "sae1-az1",
+    "instanceType": "g6.xlarge",
+    "model": "qwen3-0.6b",
+    "endpointPublicAccessCidrs": ["203.0.113.7/32"],
+}
+
+
+@dataclass
+class Aws:
+    """What AWS says about a reservation and about zones."""
+
+    state: str = "scheduled"
+    instance_type: str = "p6-b300.48xlarge"
+    zone_id: str = "usw2-az2"
+    zones: tuple[str, ...] = ("usw2-az4", "usw2-az2", "sae1-az1", "sae1-az3")
+    silent: bool = False
+    asked: list[str] = field(default_factory=list)
+
+    def reservation(self, region: str, reservation_id: str) -> Reservation:
+        self.asked.append(f"{region} {reservation_id}")
+        if self.silent:
+            raise LookupFailed("no credentials")
+        return Reservation(instance_type=self.instance_type, availability_zone_id=self.zone_id, state=self.state)
+
+    def zone_ids(self, region: str) -> tuple[str, ...]:
+        if self.silent:
+            raise LookupFailed("no credentials")
+        return self.zones
+
+
+def problems(raw: Mapping[str, object], aws: Aws | None = None) -> dict[str, str]:
+    with pytest.raises(SettingsError) as caught:
+        judge(raw, aws or Aws())
+    assert caught.value.problems
+    assert all(problem.remedy for problem in caught.value.problems)
+    found: dict[str, str] = {}
+    for problem in caught.value.problems:
+        found[problem.key] = f"{found.get(problem.key, '')}{problem.what}. {problem.remedy}.\n"
+    return found
+
+
+def test_a_right_configuration_becomes_settings() -> None:
+    settings = judge(BLOCK, Aws())
+    assert settings.reservation_id == "cr-0123456789abcdef0"
+    assert (settings.availability_zone_id, settings.second_zone_id) == ("usw2-az2", "sae1-az1")
+    assert settings.instance_type.gpus == 8
+    assert settings.instance_count == 1
+    assert settings.weights is None
+    assert settings.log_retention_days == 7
+
+
+def test_a_gpu_by_the_hour_needs_a_zone_and_asks_for_no_reservation() -> None:
+    aws = Aws()
+    settings = judge(BY_THE_HOUR, aws)
+    assert settings.reservation_id is None
+    assert settings.availability_zone_id == "sae1-az1"
+    assert aws.asked == []
+
+
+def test_numbers_come_as_the_text_that_pulumi_keeps() -> None:
+    settings = judge({**BLOCK, "instanceCount": "2", "logRetentionDays": "30"}, Aws())
+    assert (settings.instance_count, settings.log_retention_days) == (2, 30)
+
+
+@pytest.mark.parametrize("key", ["region", "reservationId", "instanceType", "model", "endpointPublicAccessCidrs"])
+def test_a_missing_key_is_named(key: str) -> None:
+    found = problems({name: value for name, value in BLOCK.items() if name != key})
+    assert list(found) == [key]
+    assert "missing" in found[key]
+
+
+def test_an_empty_configuration_names_all_that_is_missing_at_once() -> None:
+    assert set(problems({})) == {"region", "reservationId", "instanceType", "model", "endpointPublicAccessCidrs"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "key", "says"),
+    [
+        ({"reservationID": "x"}, "reservationID", "Did you mean reservationId"),
+        ({"colour": "red"}, "colour", "the keys are region, capacity"),
+        ({"reservationId": "cb-0123456789abcdef0"}, "reservationId", "names an offering"),
+        ({"reservationId": "cr-0123456789ABCDEF0"}, "reservationId", "not the right form"),
+        ({"reservationId": "cr-0123456789abcdef01"}, "reservationId", "not the right form"),
+        ({"reservationId": ""}, "reservationId", "not the right form"),
+        ({"capacity": "spot"}, "capacity", "Give block or on-demand"),
+        ({"region": "us-wset-2"}, "region", "unknown region 'us-wset-2'"),
+        ({"instanceType": "p6-b300"}, "instanceType", "unknown instance type 'p6-b300'; known: "),
+        ({"model": "gpt-2"}, "model", "unknown model 'gpt-2'; known: kimi-k3"),
+        ({"instanceCount": "0"}, "instanceCount", "from 1 to 64"),
+        ({"instanceCount": "65"}, "instanceCount", "from 1 to 64"),
+        ({"instanceCount": "two"}, "instanceCount", "from 1 to 64"),
+        ({"endpointPublicAccessCidrs": []}, "endpointPublicAccessCidrs", "203.0.113.7/32"),
+        ({"endpointPublicAccessCidrs": "203.0.113.7/32"}, "endpointPublicAccessCidrs", "Give a list"),
+        ({"endpointPublicAccessCidrs": ["203.0.113.7/24"]}, "endpointPublicAccessCidrs[0]", "host bits set"),
+        ({"endpointPublicAccessCidrs": ["10.0.0.0/8", "home"]}, "endpointPublicAccessCidrs[1]", "home"),
+        ({"allowAnyAddress": "yes"}, "allowAnyAddress", "I accept that anyone can reach this endpoint"),
+        ({"weights": "https://bucket/k3"}, "weights", "s3://bucket/prefix"),
+        ({"weights": "s3://Bucket/k3"}, "weights", "s3://bucket/prefix"),
+        ({"logRetentionDays": "8"}, "logRetentionDays", "no retention of 8 days"),
+    ],
+)
+def test_a_wrong_key_is_named_with_its_remedy(changes: dict[str, object], key: str, says: str) -> None:
+    found = problems({**BLOCK, **changes})
+    assert list(found) == [key]
+    assert says in found[key]
+
+
+@pytest.mark.parametrize(
+    "cidrs",
+    [["0.0.0.0/0"], ["203.0.113.7/32", "0.0.0.0/0"], ["::/0"], ["0.0.0.0/1", "128.0.0.0/1"], ["0.0.0.0/0", "::/0"]],
+)
+def test_no_list_lets_anyone_in_without_the_sentence(cidrs: list[str]) -> None:
+    found = problems({**BLOCK, "endpointPublicAccessCidrs": cidrs})
+    assert "I accept that anyone can reach this endpoint" in found["endpointPublicAccessCidrs"]
+    sentence = {"allowAnyAddress": "I accept that anyone can reach this endpoint"}
+    settings = judge({**BLOCK, "endpointPublicAccessCidrs": cidrs, **sentence}, Aws())
+    assert settings.endpoint_public_access_cidrs == tuple(cidrs)
+
+
+def test_a_reservation_by_the_hour_makes_no_sense() -> None:
+    found = problems({**BY_THE_HOUR, "reservationId": "cr-0123456789abcdef0"})
+    assert "capacity is on-demand" in found["reservationId"]
+    without = {key: value for key, value in BY_THE_HOUR.items() if key != "availabilityZoneId"}
+    assert list(problems(without)) == ["availabilityZoneId"]
+
+
+@pytest.mark.parametrize(
+    ("aws", "key", "says"),
+    [
+        (Aws(instance_type="p5en.48xlarge"), "instanceType", "holds p5en.48xlarge. Set it to p5en.48xlarge"),
+        (Aws(state="expired"), "reservationId", "is expired"),
+        (Aws(state="payment-pending"), "reservationId", "a payment can take AWS 12 hours"),
+        (Aws(state="payment-failed"), "reservationId", "is payment-failed"),
+        (Aws(zone_id="usw2-lax1-az1"), "availabilityZoneId", "usw2-lax1-az1 is not among"),
+        (Aws(silent=True), "reservationId", "no credentials"),
+    ],
+)
+def test_what_aws_says_against_a_reservation_is_told(aws: Aws, key: str, says: str) -> None:
+    found = problems(BLOCK, aws)
+    assert list(found) == [key]
+    assert says in found[key]
+
+
+@pytest.mark.parametrize("state", ["scheduled", "active", "delayed"])
+def test_a_bought_block_is_usable_before_it_starts(state: str) -> None:
+    assert judge(BLOCK, Aws(state=state)).reservation_id
+
+
+def test_a_stated_zone_must_be_the_reservations() -> None:
+    assert judge({**BLOCK, "availabilityZoneId": "usw2-az2"}, Aws()).availability_zone_id == "usw2-az2"
+    found = problems({**BLOCK, "availabilityZoneId": "usw2-az4"})
+    assert "the reservation is in usw2-az2" in found["availabilityZoneId"]
+
+
+def test_an_unreachable_aws_is_told_once_for_a_gpu_by_the_hour() -> None:
+    found = problems(BY_THE_HOUR, Aws(silent=True))
+    assert list(found) == ["region"]
+    assert "no credentials" in found["region"]
+
+
+def test_a_region_with_a_single_zone_is_told() -> None:
+    found = problems(BLOCK, Aws(zones=("usw2-az2",)))
+    assert list(found) == ["availabilityZoneId"]
+
+
+def test_a_malformed_key_does_not_hide_what_aws_says_about_others() -> None:
+    found = problems({**BLOCK, "logRetentionDays": "8", "model": "gpt-2"}, Aws(state="expired"))
+    assert set(found) == {"logRetentionDays", "model", "reservationId"}
+
+
+def test_each_key_of_the_stack_file_is_documented_in_the_project_file() -> None:
+    project = yaml.safe_load((Path(__file__).resolve().parents[3] / "Pulumi.yaml").read_text())
+    documented = {key: entry for key, entry in project["config"].items() if ":" not in key}
+    assert set(documented) == set(REMEDIES)
+    assert all(entry["description"] for entry in documented.values())
+    # A default would hide that a key is missing; a type that the engine refuses would come before all other errors.
+    assert all("default" not in entry for entry in documented.values())
