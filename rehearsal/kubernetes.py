@@ -33,7 +33,8 @@ _KWOKCTL_S = 150
 _LOOK_EVERY_S = 0.05
 _ATTEMPTS = 3
 _NAME = "rehearsal"
-_PORTS = ("kubeApiserverPort", "kwokControllerPort", "etcdPort", "etcdPeerPort")
+_PORTS = tuple(f"{who}Port" for who in ("kubeApiserver", "kubeControllerManager", "kubeScheduler", "kwokController"))
+_PORTS += ("etcdPort", "etcdPeerPort")
 # Below Linux's range for outgoing connections (32768 and up): a port found free is not taken by the next connection.
 _PORT_RANGE = range(12_000, 32_000)
 
@@ -42,8 +43,8 @@ _PORT_RANGE = range(12_000, 32_000)
 _EXTRA_ARGUMENTS = (
     "etcd=unsafe-no-fsync=true",
     "kube-controller-manager=leader-elect=false",
-    "kube-controller-manager=controllers=*,-horizontal-pod-autoscaling,-persistentvolume-binder,"
-    "-persistentvolume-attach-detach,-persistentvolume-expander,-ttl-after-finished,-root-ca-certificate-publisher",
+    "kube-controller-manager=controllers=*,-horizontal-pod-autoscaler-controller,-persistentvolume-binder-controller,"
+    "-persistentvolume-attach-detach-controller,-persistentvolume-expander-controller",
 )
 
 
@@ -160,7 +161,7 @@ def _command(place: Path, programs: Programs) -> list[str]:
     for program in (programs.kwokctl, *binaries.values()):
         if not os.access(program, os.X_OK):
             happened = f"There is no program at {program}, or it can't be run."
-            raise MachineInTheWay(happened=happened, remedy="Run `make toolchain`.")
+            raise MachineInTheWay(happened=happened, remedy="Run `python -m toolchain ensure`.")
     return [
         *(str(programs.kwokctl), "create", "cluster", "--runtime=binary", f"--name={_NAME}", f"--wait={_READY_S}s"),
         *(f"--config={place / 'kwokctl.yaml'}", f"--kubeconfig={place / 'kubeconfig'}"),

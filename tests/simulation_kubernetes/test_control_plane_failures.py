@@ -24,7 +24,7 @@ workdir = Path(os.environ["KWOK_WORKDIR"], "clusters", "rehearsal")
 (workdir / "pids").mkdir(parents=True)
 (workdir / "logs").mkdir()
 with (workdir / "logs" / "etcd.log").open("w") as log:
-    lives = subprocess.Popen(["/bin/sh", "-c", "read nothing"], stdin=subprocess.PIPE, start_new_session=True)
+    lives = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
     died = subprocess.Popen(["/bin/sh", "-c", "echo 'WORDS'"], stdout=log, start_new_session=True)
     died.wait()
 (workdir / "pids" / "kube-apiserver.pid").write_text(str(lives.pid))
