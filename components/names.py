@@ -9,7 +9,6 @@ ROLE_LABEL = "rent-the-block/role"
 GPU_ROLE = "gpu"
 SYSTEM_ROLE = "system"
 
-GPU_RESOURCE = "nvidia.com/gpu"
 GPU_TAINT_KEY = "nvidia.com/gpu"
 GPU_TAINT_VALUE = "present"
 

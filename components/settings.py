@@ -84,6 +84,8 @@ def stack_configuration() -> dict[str, object]:
 
 def judge(raw: Mapping[str, object], lookup: Lookup) -> Settings:
     """The settings that a configuration says. Raises SettingsError with all that is wrong."""
+    # Pulumi.yaml gives every key an empty default, without which the engine would call it required and stop there.
+    raw = {key: value for key, value in raw.items() if value not in ("", [])}
     file, problems = each_key(raw)
     problems += [problem(key, "it is missing") for key in REQUIRED if key not in raw]
     problems += _capacity_problems(file, raw)
@@ -103,7 +105,7 @@ def judge(raw: Mapping[str, object], lookup: Lookup) -> Settings:
         instance_count=file.instance_count,
         model=model,
         endpoint_public_access_cidrs=file.endpoint_public_access_cidrs,
-        weights=file.weights or None,
+        weights=file.weights,
         log_retention_days=file.log_retention_days,
     )
 

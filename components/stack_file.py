@@ -56,7 +56,7 @@ def _reservation_id(text: str) -> str:
 
 
 def _weights(text: str) -> str:
-    return _matching(r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[^\s/]+)*/?", text) if text else text
+    return _matching(r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[^\s/]+)*/?", text)
 
 
 def _matching(pattern: str, text: str) -> str:
@@ -70,12 +70,6 @@ def _network(text: str) -> str:
         return str(ipaddress.ip_network(text))
     except ValueError as error:
         raise PydanticCustomError("network", "{error}", {"error": str(error)}) from error
-
-
-def _not_empty(networks: tuple[str, ...]) -> tuple[str, ...]:
-    if not networks:
-        raise PydanticCustomError("empty", "it is empty, and EKS would take that for the whole internet")
-    return networks
 
 
 def _retention(days: int) -> int:
@@ -96,11 +90,9 @@ class StackFile(BaseModel):
     instance_type: str | None = None
     instance_count: Annotated[int, Field(ge=1, le=MOST_INSTANCES)] = 1
     model: str | None = None
-    endpoint_public_access_cidrs: (
-        Annotated[tuple[Annotated[str, AfterValidator(_network)], ...], AfterValidator(_not_empty)] | None
-    ) = None
+    endpoint_public_access_cidrs: tuple[Annotated[str, AfterValidator(_network)], ...] | None = None
     allow_any_address: AnyAddress | None = None
-    weights: Annotated[str, AfterValidator(_weights)] = ""
+    weights: Annotated[str, AfterValidator(_weights)] | None = None
     log_retention_days: Annotated[int, AfterValidator(_retention)] = 7
 
 

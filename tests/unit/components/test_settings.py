@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from components.settings import LookupFailed, Reservation, SettingsError, judge
-from components.stack_file import REMEDIES
+from components.stack_file import REMEDIES, StackFile
 
 BLOCK: dict[str, object] = {
     "region": "us-west-2",
@@ -103,7 +103,7 @@ def test_an_empty_configuration_names_all_that_is_missing_at_once() -> None:
         ({"reservationId": "cb-0123456789abcdef0"}, "reservationId", "names an offering"),
         ({"reservationId": "cr-0123456789ABCDEF0"}, "reservationId", "not the right form"),
         ({"reservationId": "cr-0123456789abcdef01"}, "reservationId", "not the right form"),
-        ({"reservationId": ""}, "reservationId", "not the right form"),
+        ({"reservationId": ""}, "reservationId", "it is missing"),
         ({"capacity": "spot"}, "capacity", "Give block or on-demand"),
         ({"region": "us-wset-2"}, "region", "unknown region 'us-wset-2'"),
         ({"instanceType": "p6-b300"}, "instanceType", "unknown instance type 'p6-b300'; known: "),
@@ -111,7 +111,7 @@ def test_an_empty_configuration_names_all_that_is_missing_at_once() -> None:
         ({"instanceCount": "0"}, "instanceCount", "from 1 to 64"),
         ({"instanceCount": "65"}, "instanceCount", "from 1 to 64"),
         ({"instanceCount": "two"}, "instanceCount", "from 1 to 64"),
-        ({"endpointPublicAccessCidrs": []}, "endpointPublicAccessCidrs", "203.0.113.7/32"),
+        ({"endpointPublicAccessCidrs": []}, "endpointPublicAccessCidrs", "it is missing"),
         ({"endpointPublicAccessCidrs": "203.0.113.7/32"}, "endpointPublicAccessCidrs", "Give a list"),
         ({"endpointPublicAccessCidrs": ["203.0.113.7/24"]}, "endpointPublicAccessCidrs[0]", "host bits set"),
         ({"endpointPublicAccessCidrs": ["10.0.0.0/8", "home"]}, "endpointPublicAccessCidrs[1]", "home"),
@@ -195,5 +195,10 @@ def test_each_key_of_the_stack_file_is_documented_in_the_project_file() -> None:
     documented = {key: entry for key, entry in project["config"].items() if ":" not in key}
     assert set(documented) == set(REMEDIES)
     assert all(entry["description"] for entry in documented.values())
-    # A default would hide that a key is missing; a type that the engine refuses would come before all other errors.
-    assert all("default" not in entry for entry in documented.values())
+    # Without a default the engine would stop at the first key that is missing, before the program can judge them all.
+    defaults = {key: entry["default"] for key, entry in documented.items()}
+    assert {key: value for key, value in defaults.items() if value not in ("", [])} == {
+        "capacity": StackFile().capacity,
+        "instanceCount": StackFile().instance_count,
+        "logRetentionDays": StackFile().log_retention_days,
+    }
