@@ -1,6 +1,6 @@
 """How the processes inside a world reach its clock: a small HTTP server on loopback, with a token.
 
-`GET /now`, `POST /settle`, `POST /advance {"until": ...}`, `GET /story`, `GET /bill`, `GET /calls`, `GET /inventory`.
+`GET /now` and `POST /advance {"until": ...}`; both answer `{"now": ...}`.
 """
 
 import json
@@ -104,14 +104,16 @@ def _handler_class(routes: Mapping[str, Handler], token: str) -> type[BaseHTTPRe
 
         def _serve(self, method: str, body: Mapping[str, str]) -> None:
             if not secrets.compare_digest(self.headers.get("Authorization", ""), f"Bearer {token}"):
-                return self._answer(401, "this world belongs to another user")
+                self._answer(401, "this world belongs to another user")
+                return
             handler = routes.get(f"{method} {self.path}")
             if handler is None:
-                return self._answer(404, f"no such question: {method} {self.path}")
+                self._answer(404, f"no such question: {method} {self.path}")
+                return
             try:
-                return self._answer(200, handler(body))
+                self._answer(200, handler(body))
             except (RentblockError, ValueError, KeyError) as error:
-                return self._answer(409, str(error))
+                self._answer(409, str(error))
 
         def _answer(self, status: int, content: Json) -> None:
             payload = json.dumps(content, default=str).encode()

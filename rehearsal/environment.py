@@ -51,6 +51,11 @@ class WorldFolder:
         return self.root / "world.json"
 
     @property
+    def enter_script(self) -> Path:
+        """A shell script that gives the shell which sources it the environment of the world's children."""
+        return self.root / "enter.sh"
+
+    @property
     def rentblock_home(self) -> Path:
         return self.home / "rentblock"
 

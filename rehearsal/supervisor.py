@@ -5,6 +5,7 @@ Only its death ends the world, and its death in any way does: the reaper, a proc
 
 import os
 import secrets
+import shlex
 import shutil
 import subprocess
 import sys
@@ -24,8 +25,9 @@ from rehearsal.environment import WorldFolder, child_environment
 from rehearsal.kubelet import Kubelet
 from rehearsal.kubernetes import LocalCluster
 from rehearsal.mirror import mirror, stack_names
+from rehearsal.model_server import Flaw
 from rehearsal.providers.operations import OperationLog
-from rehearsal.providers.serving import Providers, start_providers
+from rehearsal.providers.server import Providers, start_providers
 from rehearsal.reaper import start_reaper
 from rehearsal.world import DEFAULT_START, World
 from toolchain import Toolchain, install_plugin
@@ -47,12 +49,11 @@ class RunningWorld:
     environment: Mapping[str, str]
 
     def settle(self) -> datetime:
-        """Let the virtual time pass that engine operations and model requests have taken, and give the time then."""
-        self.operations.settle(self.world, [self.folder.backend], self.aws.operation_ended)
-        return self.settle_requests()
+        """Let the virtual time pass that engine operations and model requests have taken, and give the time then.
 
-    def settle_requests(self) -> datetime:
-        """The same for model requests alone: they may be looked at while an engine operation still runs."""
+        While an engine runs its operation takes no time yet.
+        """
+        self.operations.settle(self.world, [self.folder.backend], self._operation_ended)
         self.world.jump(self.kubelet.take_busy())
         return self.world.now
 
@@ -77,6 +78,10 @@ class RunningWorld:
                 child.wait(timeout=30)
         self.settle()
         return code if code >= 0 else 128 - code
+
+    def _operation_ended(self) -> None:
+        self.aws.operation_ended()
+        self.kubelet.settle()
 
     def checkout(self, project: Path) -> Path:
         """`project` as the world shows it (see `mirror`), its stacks made in the world's backend and `dev` selected."""
@@ -103,8 +108,9 @@ def running_world(
     constants: Constants,
     seed: int,
     start: datetime = DEFAULT_START,
+    flaws: frozenset[Flaw] = frozenset(),
 ) -> Iterator[RunningWorld]:
-    """Start a world and end it, whatever happens in between.
+    """Start a world and end it, whatever happens in between. `flaws` are those of its model server.
 
     Raises:
         MachineInTheWay: the disk is full or a port can't be had.
@@ -119,11 +125,11 @@ def running_world(
         _lay_out_programs(folder, toolchain)
         world = World(start, seed, constants.delays)
         cluster, aws = _start_servers(ending, world, world_id, folder, toolchain, constants)
-        kubelet = Kubelet(world, cluster, scenario)
-        ending.callback(kubelet.stop)
+        kubelet = Kubelet(world, cluster, scenario, log_folder=folder.root / "pod-logs", flaws=flaws)
+        ending.callback(kubelet.close)
         aws.fleet.listener = kubelet
         aws.cluster_endpoint = (cluster.server_url, cluster.ca_data)
-        operations = OperationLog()
+        operations = OperationLog(world.draw)
         providers = start_providers(aws.url, cluster.kubeconfig_json, operations)
         ending.callback(providers.stop)
         yield _running(ending, world, aws, cluster, kubelet, operations, providers, folder, world_id)
@@ -181,9 +187,11 @@ def _running(
         ),
     )
     running.address.write(folder.address_file)
+    exports = [f"export {name}={shlex.quote(value)}" for name, value in running.environment.items()]
+    folder.enter_script.write_text("\n".join(exports) + "\n", encoding="utf-8")
+    operations.before_operation = running.settle
     routes |= {
-        "GET /now": lambda _: {"now": running.settle_requests()},
-        "POST /settle": lambda _: {"now": running.settle()},
+        "GET /now": lambda _: {"now": running.settle()},
         "POST /advance": lambda body: {"now": running.advance(datetime.fromisoformat(body["until"]))},
     }
     return running

@@ -22,7 +22,7 @@ class WorldClock:
         self._address = address
 
     def now(self) -> datetime:
-        """The virtual instant, after the model seconds that requests have taken since the last look."""
+        """The virtual instant, after the time that engine operations and model requests have taken since."""
         return self._instant("GET", "/now")
 
     def wait(self, until: datetime, operation: RunningOperation | None = None) -> None:
@@ -36,7 +36,7 @@ class WorldClock:
             return
         while not operation.ended():
             time.sleep(_LOOK_EVERY_S)
-        self._instant("POST", "/settle")
+        self.now()
 
     def _instant(self, method: str, path: str, **body: str) -> datetime:
         answer = self._address.ask("GET" if method == "GET" else "POST", path, **body)

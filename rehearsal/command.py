@@ -1,0 +1,62 @@
+"""The entry point of `rentblock`: the verbs of a session, and `rehearse`. The only place that knows both worlds."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from automation.cli.app import build_app
+from automation.cli.failures import told
+from automation.errors import InvalidRequest
+from automation.target import Target, aws_target
+from rehearsal.target import inside_a_world, world_target
+
+
+def target(region: str | None) -> Target:
+    """Where a verb works: the world that this process was started in, else the user's AWS account."""
+    if inside_a_world():
+        return world_target().in_region(region) if region else world_target()
+    return aws_target(region)
+
+
+def main() -> None:
+    """`rentblock`."""
+    app = build_app(target)
+    app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": False})(rehearse)
+    app()
+
+
+def rehearse(
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[-- CMD ...]", help="Run this inside the world instead of a whole session."),
+    ] = None,
+    scenario: Annotated[str, typer.Option(help="default, or cold-cache.")] = "default",
+    seed: Annotated[int, typer.Option(help="Draws each delay within its range; the same seed, the same story.")] = 1,
+    keep: Annotated[bool, typer.Option("--keep", help="Leave the world up until Ctrl-C.")] = False,
+    out: Annotated[Path, typer.Option(help="Where report.json and report.html go.")] = Path("out"),
+    parallel: Annotated[int, typer.Option(help="How many things the engine makes at once.", min=1, max=256)] = 16,
+) -> None:
+    """Rehearse a session, free and without an AWS account: real engine and Kubernetes, simulated AWS and time.
+
+    Examples:  rentblock rehearse
+               rentblock rehearse --scenario cold-cache --seed 7
+               rentblock rehearse -- pulumi up --yes --stack dev
+               rentblock rehearse --keep -- rentblock offers
+    """
+    # Loading a simulated AWS takes seconds; the verbs of a real session do not need it.
+    from rehearsal.rehearse import Wish, run_command, run_session
+
+    console = Console(stderr=True)
+    with told(console):
+        if inside_a_world():
+            raise InvalidRequest(happened="This is a rehearsal already.", remedy="Leave it first.")
+        wish = Wish(scenario=scenario, seed=seed, keep=keep, parallel=parallel)
+        code = run_command(wish, command, console) if command else run_session(wish, out, console)
+    raise typer.Exit(code)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,53 @@
+"""The session of `rentblock rehearse`: a day of the scenario's model on one block, bought, served and ended.
+
+It runs as a child of the world, through the same Python entry that a user's own script would take.
+"""
+
+import os
+import sys
+from ipaddress import IPv4Network
+
+from rich.console import Console
+
+from automation.cli.display import display_on
+from automation.cli.failures import told
+from automation.market.purchase import Approval
+from automation.session.rent import run_to_end
+from automation.session.request import RentRequest
+from planning.ranking import Offer
+from rehearsal.delays import Scenario
+from rehearsal.target import world_target
+
+# An address range that is reserved for documentation: nobody's (RFC 5737).
+_NOBODY = IPv4Network("203.0.113.7/32")
+_STAGED = "s3://rehearsal-weights/kimi-k3"
+
+
+def request_of(scenario: Scenario, *, parallel: int) -> RentRequest:
+    """What the rehearsed user asks for."""
+    return RentRequest(
+        hours=24,
+        endpoint_cidrs=(_NOBODY,),
+        weights_uri=_STAGED if scenario.weights == "staged" else None,
+        caches=scenario.caches,
+        parallel=parallel,
+    )
+
+
+def main(request: str) -> None:
+    """Run the session of `request`, which is a RentRequest as JSON, to its end."""
+    console = Console(stderr=True)
+    with told(console), display_on(console) as display:
+        run_to_end(RentRequest.model_validate_json(request), world_target(), approve=_approve, display=display)
+
+
+def _approve(offer: Offer) -> Approval:
+    # A rehearsal's money is nobody's.
+    return Approval(offering_id=offer.offering_id, fee_usd=offer.fee_usd)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
+    # Threads of port-forwards and gRPC hold nothing that is worth waiting for.
+    sys.stdout.flush()
+    os._exit(0)
