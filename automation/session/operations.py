@@ -28,6 +28,8 @@ from automation.session.record import OperationName, OperationRun, Record
 __all__ = ["LastWord", "RunningOperation", "SeenOperation", "interrupt", "poll", "start"]
 
 _CHECKOUT = Path(__file__).resolve().parents[2]
+# The children of this process, so that it can take their last breath; those of others are taken care of by init.
+_ours: dict[int, subprocess.Popen[bytes]] = {}
 _LAST_WORD = "result.json"
 # Start times of processes are kept in hundredths of a second.
 _SAME_START_S = 0.05
@@ -68,7 +70,8 @@ class SeenOperation:
             process = psutil.Process(self.run.pid)
             same = abs(process.create_time() - self.run.process_started) < _SAME_START_S
             if same and process.status() == psutil.STATUS_ZOMBIE:
-                _reap(self.run.pid)
+                if ours := _ours.pop(self.run.pid, None):
+                    ours.wait()
                 return True
         except psutil.NoSuchProcess:
             return True
@@ -95,6 +98,7 @@ def start(
             )
     except OSError as error:
         raise machine_error(error) from error
+    _ours[child.pid] = child
     try:
         started = psutil.Process(child.pid).create_time()
     except psutil.NoSuchProcess:
@@ -127,11 +131,3 @@ def interrupt(record: Record, journal: Journal, now: datetime) -> None:
     if not SeenOperation(run=run).ended():
         # The child leads its own process group, and the engine is in it.
         os.killpg(run.pid, signal.SIGINT)
-
-
-def _reap(pid: int) -> None:
-    try:
-        os.waitpid(pid, os.WNOHANG)
-    except ChildProcessError:
-        # Another process started it, and will reap it.
-        return

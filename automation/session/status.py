@@ -18,7 +18,7 @@ from planning.catalogue import load
 
 @dataclass(frozen=True, kw_only=True)
 class Status:
-    """`seen` is AWS's word on the reservation, or why there is none. `plan` None: there is no block, or it is of no use.
+    """`seen` is AWS's word on the reservation, or why there is none. `plan` None: there is no block, or no use in it.
     `now` and `outside_usd` None: AWS's time, or a price, is not known."""
 
     record: Record
@@ -46,11 +46,14 @@ def status(folder: SessionFolder, target: Target | None) -> Status:
 
 
 def _seen(journal: Journal, target: Target) -> str:
+    record = journal.record()
+    if (record.mode, record.account_id) != (target.mode, target.account_id):
+        return f"not asked: the session is of {record.mode} account {record.account_id}"
     try:
         block = settle(target, journal)
         if block is None:
             return "nothing has been bought"
-        if journal.record().request.capacity == "on-demand":
+        if record.request.capacity == "on-demand":
             return "on demand"
         found = by_id(target.in_region(block.region), block.reservation_id)
     except RentblockError as error:

@@ -1,0 +1,290 @@
+"""What a session does next, at every point of it, whoever looks."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from automation.session.decide import (
+    ACCEPT_TRIES,
+    DESTROY_TRIES,
+    SWEEP_TRIES,
+    UP_TRIES,
+    Decision,
+    Interrupt,
+    Start,
+    Wait,
+    decide,
+)
+from automation.session.observation import GpuGroup, Instance, OperationSeen, Unknown
+from automation.session.record import CheckResult, OperationRun, PhaseSpan, Residual
+
+Group = Callable[[int], GpuGroup]
+SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
+GOOD = (CheckResult(check="chat", ok=True, detail=""),)
+BAD = (CheckResult(check="chat", ok=False, detail="empty"),)
+
+
+def at(case: Any, now: datetime) -> Decision:
+    return decide(case.plan, case.observation, case.record, now)
+
+
+def starts(decision: Decision) -> str | None:
+    return decision.operation if isinstance(decision, Start) else None
+
+
+def run(name: Any, started: datetime, *, number: int = 1, code: int | None = 0, lasts: bool = False) -> OperationRun:
+    ended = None if lasts else started + 10 * MINUTE
+    return OperationRun(
+        number=number, name=name, pid=1, process_started=1.0, started=started, ended=ended, exit_code=code
+    )
+
+
+def phase(name: Any, started: datetime) -> tuple[PhaseSpan, ...]:
+    return (PhaseSpan(name=name, started=started),)
+
+
+def gpu_instance(started: datetime, state: str = "running") -> Instance:
+    return Instance(
+        instance_id="i-1", instance_type="p6-b300.48xlarge", state=state, launched=started, ended=None, in_block=True
+    )
+
+
+@pytest.fixture
+def prepared(case: Any, group: Group) -> Any:
+    """The stack is up, the block has not started."""
+    prepare_by = case.plan.moments.prepare_by
+    return case.with_record(operations=(run("up", prepare_by),)).seeing(group=group(0))
+
+
+@pytest.fixture
+def started(prepared: Any, group: Group) -> Any:
+    """The block is active and its node was asked for."""
+    now = prepared.plan.moments.start
+    return prepared.with_record(raised=now, phases=phase("start", now)).seeing(
+        reservation_state="active",
+        group=group(1),
+        startup=replace(prepared.ready, ready=False, phase="weights", sentence="Waiting for the weights."),
+    )
+
+
+@pytest.fixture
+def serving(started: Any) -> Any:
+    now = started.plan.moments.first_token_due
+    return started.with_record(acceptance=GOOD, acceptance_at=now, phases=phase("serve", now)).seeing(
+        startup=started.ready
+    )
+
+
+@pytest.mark.parametrize("state", ["payment-pending", "pending", "assessing"])
+def test_nothing_is_made_before_the_payment_has_cleared(case: Any, state: str) -> None:
+    now = case.plan.moments.prepare_by + MINUTE
+    decision = at(case.seeing(reservation_state=state), now)
+    assert isinstance(decision, Wait)
+    assert decision.phase == "buy"
+
+
+@pytest.mark.parametrize("state", ["payment-failed", "failed", "cancelled", "unsupported", "expired"])
+def test_a_block_that_will_never_be_is_swept_and_closed(case: Any, state: str) -> None:
+    assert starts(at(case.seeing(reservation_state=state), case.record.opened)) == "sweep"
+
+
+def test_preparing_waits_for_its_moment_because_a_cluster_bills(case: Any) -> None:
+    assert isinstance(at(case, case.plan.moments.prepare_by - SECOND), Wait)
+    assert starts(at(case, case.plan.moments.prepare_by)) == "up"
+
+
+def test_an_up_that_vanished_is_tried_again_after_a_pause(case: Any) -> None:
+    gone = run("up", case.plan.moments.prepare_by, code=None)
+    vanished = case.with_record(operations=(gone,))
+    assert isinstance(at(vanished, gone.ended), Wait)
+    assert starts(at(vanished, gone.ended + 30 * SECOND)) == "up"
+
+
+def test_an_up_that_fails_and_fails_is_given_up(case: Any) -> None:
+    runs = tuple(run("up", case.plan.moments.prepare_by, number=n, code=9) for n in range(1, UP_TRIES + 1))
+    assert starts(at(case.with_record(operations=runs), case.plan.moments.start)) == "give-up"
+
+
+def test_a_stack_that_comes_too_late_to_serve_is_given_up(case: Any) -> None:
+    now = case.plan.moments.drain - case.plan.budget.total
+    assert starts(at(case.seeing(reservation_state="active"), now)) == "give-up"
+
+
+def test_nodes_are_never_raised_before_the_block_is_active(prepared: Any) -> None:
+    for now in (
+        prepared.plan.moments.start - SECOND,
+        prepared.plan.moments.start,
+        prepared.plan.moments.start + MINUTE,
+    ):
+        for state in ("scheduled", "delayed", Unknown(reason="no answer")):
+            assert isinstance(at(prepared.seeing(reservation_state=state), now), Wait)
+
+
+def test_nodes_are_raised_in_the_second_in_which_the_block_is_active(prepared: Any) -> None:
+    active = prepared.seeing(reservation_state="active")
+    assert starts(at(active, prepared.plan.moments.start)) == "raise-nodes"
+    assert at(prepared, prepared.plan.moments.start).until <= prepared.plan.moments.start + 2 * SECOND  # type: ignore[union-attr]
+
+
+def test_nodes_are_never_raised_after_the_drain(prepared: Any, group: Group) -> None:
+    moments = prepared.plan.moments
+    now = moments.drain - prepared.plan.budget.total
+    while now < moments.sweep_by:
+        for seen in (group(0), group(1), None, Unknown(reason="no answer")):
+            for state in ("active", "scheduled", "expired"):
+                assert starts(at(prepared.seeing(reservation_state=state, group=seen), now)) != "raise-nodes"
+        now += 7 * MINUTE
+
+
+def test_nodes_are_never_raised_once_the_end_was_asked(prepared: Any) -> None:
+    now = prepared.plan.moments.start + HOUR
+    ended = prepared.with_record(end_asked=now).seeing(reservation_state="active")
+    assert starts(at(ended, now)) == "destroy"
+
+
+def test_a_group_that_aws_suspended_is_woken(started: Any, group: Group) -> None:
+    asleep = replace(group(1), suspended=("Launch",))
+    assert starts(at(started.seeing(group=asleep), started.plan.moments.start + MINUTE)) == "raise-nodes"
+
+
+def test_the_start_is_watched_and_says_what_it_waits_for(started: Any) -> None:
+    decision = at(started, started.plan.moments.start + MINUTE)
+    assert isinstance(decision, Wait)
+    assert (decision.phase, decision.why) == ("start", "Waiting for the weights.")
+
+
+def test_a_ready_model_is_accepted_and_then_serves(started: Any, serving: Any) -> None:
+    now = started.plan.moments.first_token_due
+    assert starts(at(started.seeing(startup=started.ready), now)) == "accept"
+    decision = at(serving, now)
+    assert isinstance(decision, Wait)
+    assert decision.phase == "serve"
+
+
+def test_a_failed_acceptance_is_tried_again_and_then_left_to_people(started: Any) -> None:
+    now = started.plan.moments.first_token_due
+    failed = started.seeing(startup=started.ready).with_record(
+        acceptance=BAD, acceptance_at=now, acceptance_failures=1, phases=phase("accept", now)
+    )
+    assert isinstance(at(failed, now + SECOND), Wait)
+    assert starts(at(failed, now + MINUTE)) == "accept"
+    hopeless = at(failed.with_record(acceptance_failures=ACCEPT_TRIES), now + MINUTE)
+    assert isinstance(hopeless, Wait)
+    assert hopeless.phase == "accept"
+
+
+def test_a_model_that_goes_away_is_accepted_anew(serving: Any) -> None:
+    now = serving.plan.moments.start + HOUR
+    away = at(serving.seeing(startup=replace(serving.ready, ready=False)), now)
+    assert away.phase == "start"
+    back = serving.with_record(phases=phase("start", now))
+    assert starts(at(back, now + MINUTE)) == "accept"
+
+
+def test_a_look_that_fails_changes_no_phase(serving: Any) -> None:
+    blind = at(serving.seeing(startup=Unknown(reason="no answer")), serving.plan.moments.start + HOUR)
+    assert isinstance(blind, Wait)
+    assert blind.phase == "serve"
+
+
+def test_serving_ends_at_the_drain_moment_to_the_second(serving: Any) -> None:
+    drain = serving.plan.moments.drain
+    assert at(serving, drain - 30 * SECOND).until == drain  # type: ignore[union-attr]
+    assert starts(at(serving, drain)) == "drain"
+
+
+def test_a_day_of_serving_needs_some_dozens_of_looks(serving: Any) -> None:
+    now, looks = serving.plan.moments.first_token_due, 0
+    while now < serving.plan.moments.drain:
+        now, looks = at(serving, now).until, looks + 1  # type: ignore[union-attr]
+    assert looks < 70
+
+
+def test_the_destroy_waits_until_the_last_gpu_node_has_ended(serving: Any, group: Group) -> None:
+    drain = serving.plan.moments.drain
+    draining = serving.with_record(drain_asked=drain).seeing(group=group(0))
+    assert isinstance(at(draining.seeing(instances=(gpu_instance(drain, "shutting-down"),)), drain + MINUTE), Wait)
+    assert starts(at(draining.seeing(instances=(gpu_instance(drain, "terminated"),)), drain + MINUTE)) == "destroy"
+
+
+def test_a_drain_that_hangs_does_not_hold_up_the_destroy(serving: Any, group: Group) -> None:
+    drain = serving.plan.moments.drain
+    stuck = serving.with_record(drain_asked=drain).seeing(group=group(1), instances=(gpu_instance(drain),))
+    assert starts(at(stuck, drain + 20 * MINUTE)) == "destroy"
+
+
+def test_a_silent_aws_does_not_hold_up_the_destroy(serving: Any) -> None:
+    drain = serving.plan.moments.drain
+    blind = serving.seeing(group=Unknown(reason="no"), instances=Unknown(reason="no"))
+    assert isinstance(at(blind, drain), Wait)
+    assert starts(at(blind, drain + 20 * MINUTE)) == "destroy"
+
+
+def test_an_up_is_interrupted_once_when_the_session_ends(case: Any) -> None:
+    now = case.plan.moments.start
+    lasting = run("up", now - MINUTE, lasts=True)
+    seen = OperationSeen(number=1, name="up", running=True, exit_code=None)
+    ending = case.with_record(operations=(lasting,), end_asked=now).seeing(operation=seen)
+    assert isinstance(at(ending, now), Interrupt)
+    asked = ending.with_record(operations=(replace(lasting, interrupted=now),))
+    assert isinstance(at(asked, now + SECOND), Wait)
+
+
+def test_a_running_destroy_is_left_alone(case: Any) -> None:
+    now = case.plan.moments.end
+    seen = OperationSeen(number=1, name="destroy", running=True, exit_code=None)
+    lasting = case.with_record(operations=(run("destroy", now - MINUTE, lasts=True),)).seeing(operation=seen)
+    assert isinstance(at(lasting, now), Wait)
+
+
+def test_a_running_operation_is_the_only_one(case: Any) -> None:
+    now = case.plan.moments.prepare_by
+    seen = OperationSeen(number=1, name="up", running=True, exit_code=None)
+    lasting = case.with_record(operations=(run("up", now - MINUTE, lasts=True),)).seeing(operation=seen)
+    assert isinstance(at(lasting, now + MINUTE), Wait)
+
+
+def destroyed(case: Any, *, code: int, number: int = 1) -> Any:
+    end = case.plan.moments.drain
+    runs = (
+        run("up", case.plan.moments.prepare_by),
+        *tuple(run("destroy", end, number=n + 1, code=code) for n in range(1, number + 1)),
+    )
+    return case.with_record(operations=runs, end_asked=end, drain_asked=end)
+
+
+def test_after_the_destroy_comes_the_sweep_then_the_report(case: Any) -> None:
+    gone, now = destroyed(case, code=0), case.plan.moments.end
+    assert starts(at(gone, now)) == "sweep"
+    assert starts(at(gone.with_record(sweeps=1, swept_at=now), now)) == "report"
+
+
+def test_a_left_over_is_looked_for_again_and_then_reported(case: Any) -> None:
+    now = case.plan.moments.end
+    left = (Residual(kind="nat_gateway", resource_id="nat-1", region="us-west-2", detail="", usd_per_day=0),)  # type: ignore[arg-type]
+    swept = destroyed(case, code=0).with_record(sweeps=1, swept_at=now, residual=left)
+    assert isinstance(at(swept, now + SECOND), Wait)
+    assert starts(at(swept, now + MINUTE)) == "sweep"
+    assert starts(at(swept.with_record(sweeps=SWEEP_TRIES), now + HOUR)) == "report"
+
+
+def test_a_destroy_that_failed_is_tried_again_and_the_sweep_comes_anyway(case: Any) -> None:
+    now = case.plan.moments.end
+    assert starts(at(destroyed(case, code=9), now)) == "destroy"
+    hopeless = destroyed(case, code=9, number=DESTROY_TRIES)
+    assert starts(at(hopeless, now)) == "sweep"
+    assert starts(at(hopeless.with_record(reopened=now), now)) == "destroy"
+
+
+def test_a_session_that_made_nothing_is_swept_without_a_destroy(case: Any) -> None:
+    now = case.record.opened
+    assert starts(at(case.with_record(end_asked=now), now)) == "sweep"
+
+
+def test_an_expired_reservation_stops_nobody_from_cleaning_up(serving: Any) -> None:
+    later = serving.plan.moments.end + timedelta(days=3)
+    gone = serving.seeing(reservation_state=Unknown(reason="AWS shows no such reservation"), group=None)
+    assert starts(at(gone, later)) == "destroy"
