@@ -20,6 +20,11 @@ from components import versions
 LOG_TYPES = ("api", "audit", "authenticator")
 
 
+def eks_provider() -> eks.Provider:
+    """The provider of the control plane's component: with default providers off it must be made."""
+    return eks.Provider("eks")
+
+
 @dataclass(frozen=True, kw_only=True)
 class ClusterArgs:
     """`cluster_name` is the session id; `public_access_cidrs` has no default: EKS's own is the whole internet."""

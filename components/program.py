@@ -8,9 +8,9 @@ from typing import TypeVar
 
 import pulumi
 import pulumi_aws as aws
-import pulumi_eks as eks
 
 from components import names
+from components.cluster import eks_provider
 from components.platform import Platform, PlatformArgs
 from components.settings import LookupFailed, Reservation, Settings, read_settings
 
@@ -68,7 +68,7 @@ def session_program() -> None:
     session = pulumi.get_stack()
     lookup = AwsLookup(session)
     settings = read_settings(lookup)
-    providers: list[pulumi.ProviderResource] = [lookup.provider(settings.region), eks.Provider("eks")]
+    providers: list[pulumi.ProviderResource] = [lookup.provider(settings.region), eks_provider()]
     platform = Platform(
         "session",
         PlatformArgs(session=session, settings=settings),
