@@ -1,0 +1,76 @@
+"""Whose left-overs are looked for, and how AWS is asked page by page."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+from botocore.client import BaseClient
+
+from planning.catalogue import Catalogue
+
+from ..target import Target
+
+SESSION_TAG = "rent-the-block:session"
+NOTHING = Decimal("0.00")
+# Of EKS, of the AWS Load Balancer Controller, and of the VPC CNI on interfaces, which it leaks when a node dies.
+_CLUSTER_NAME_TAGS = ("eks:cluster-name", "elbv2.k8s.aws/cluster", "cluster.k8s.amazonaws.com/name")
+
+# An answer of AWS, or a part of one. Several services are asked here that the boto3 stubs of this project do not cover.
+Item = Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """Something that exists. `usd_per_day` in cents, by list price."""
+
+    resource_id: str
+    detail: str = ""
+    usd_per_day: Decimal = NOTHING
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scope:
+    target: Target
+    session: str
+    cluster_name: str
+    catalogue: Catalogue
+    vpc_ids: tuple[str, ...] = ()
+    clients: dict[str, BaseClient] = field(default_factory=dict)
+
+    @property
+    def tag_filters(self) -> list[dict[str, object]]:
+        """Each alone is enough: AWS takes several filters of one call together as "and"."""
+        return [
+            {"Name": f"tag:{SESSION_TAG}", "Values": [self.session]},
+            {"Name": "tag-key", "Values": [self.cluster_tag]},
+            *({"Name": f"tag:{key}", "Values": [self.cluster_name]} for key in _CLUSTER_NAME_TAGS),
+        ]
+
+    @property
+    def cluster_tag(self) -> str:
+        return f"kubernetes.io/cluster/{self.cluster_name}"
+
+    def owns(self, tags: Iterable[Mapping[str, str]]) -> bool:
+        """Whether tags in AWS's form say that something belongs to the session."""
+        said = {tag["Key"]: tag.get("Value", "") for tag in tags}
+        return (
+            said.get(SESSION_TAG) == self.session
+            or self.cluster_tag in said
+            or any(said.get(key) == self.cluster_name for key in _CLUSTER_NAME_TAGS)
+        )
+
+    def pages(self, service: str, operation: str, **parameters: object) -> Iterator[Item]:
+        """All pages of a listing; one page where the operation has no more."""
+        client = self.client(service)
+        if client.can_paginate(operation):
+            yield from client.get_paginator(operation).paginate(**parameters)
+        else:
+            yield getattr(client, operation)(**parameters)
+
+    def client(self, service: str) -> BaseClient:
+        """Made once: a client of EC2 takes longer to make than a call takes."""
+        make: Callable[..., BaseClient] = self.target.client
+        if service not in self.clients:
+            self.clients[service] = make(service)
+        return self.clients[service]
