@@ -120,10 +120,8 @@ def _add_rent(app: typer.Typer, make_target: MakeTarget, err: Console) -> None:
                        --model qwen3-0.6b --hours 1
         """
         with told(err):
-            if session:
-                with display_on(err) as display:
-                    record = resume(make_target(None), session, display)
-            else:
+            target = make_target(None)
+            if session is None:
                 wish = options.Wish(
                     model=model,
                     instance_type=instance_type,
@@ -143,10 +141,10 @@ def _add_rent(app: typer.Typer, make_target: MakeTarget, err: Console) -> None:
                     pay_usd=yes_pay,
                     parallel=parallel,
                 )
-                folder = begin(request, make_target(None), ask_for_the_fee(err, request))
-                with display_on(err) as display:
-                    record = resume(make_target(None), folder.session, display)
-            _finish(err, make_home(), record)
+                session = begin(request, target, ask_for_the_fee(err, request)).session
+            with display_on(err) as display:
+                record = resume(target, session, display)
+            _finish(err, target.home, record)
 
 
 def _add_status(app: typer.Typer, make_target: MakeTarget, out: Console, err: Console) -> None:
@@ -158,7 +156,7 @@ def _add_status(app: typer.Typer, make_target: MakeTarget, out: Console, err: Co
                    rentblock status --session rtb-20261201-k3x9 --json
         """
         with told(err):
-            found = status(find(make_home(), session), reachable(make_target))
+            found = status(find(_home(), session), _reachable(make_target))
             if as_json:
                 typer.echo(json.dumps(status_rows(found), indent=2))
             else:
@@ -179,11 +177,11 @@ def _add_down(app: typer.Typer, make_target: MakeTarget, err: Console) -> None:
                    rentblock down --session rtb-20261201-k3x9 --yes
         """
         with told(err):
-            folder = find(make_home(), session)
+            folder = find(_home(), session)
             ask_to_end(err, folder.session, yes=yes)
             with display_on(err) as display:
                 record = end(make_target(None), folder, display, "`rentblock down`")
-            _finish(err, make_home(), record)
+            _finish(err, folder.root.parents[1], record)
 
 
 def _add_report(app: typer.Typer, out: Console, err: Console) -> None:
@@ -195,7 +193,7 @@ def _add_report(app: typer.Typer, out: Console, err: Console) -> None:
                    rentblock report --session rtb-20261201-k3x9 --json
         """
         with told(err):
-            folder = find(make_home(), session)
+            folder = find(_home(), session)
             write_report(folder, Journal(folder.journal))
             if as_json:
                 typer.echo((folder.root / "report.json").read_text(encoding="utf-8"))
@@ -224,12 +222,12 @@ def _add_doctor(app: typer.Typer, make_target: MakeTarget, out: Console, err: Co
                 raise typer.Exit(ExitCode.LACKING)
 
 
-def make_home() -> Path:
+def _home() -> Path:
     """Where this user's sessions are."""
     return home_from(os.environ)
 
 
-def reachable(make_target: MakeTarget) -> Target | None:
+def _reachable(make_target: MakeTarget) -> Target | None:
     """The target, or None when there is none to be had: `status` then tells what the journal says."""
     try:
         return make_target(None)

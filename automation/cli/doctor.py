@@ -49,9 +49,7 @@ def _toolchain() -> Iterator[Finding]:
 
     try:
         for part in describe():
-            where = (
-                f"{part.version}, {part.way}, {part.path}" if part.path else f"missing ({part.version}): `make setup`"
-            )
+            where = f"{part.version}, {part.way}, {part.path}" if part.path else f"missing ({part.version})"
             yield Finding(part=part.name, ok=part.path is not None, detail=where)
     except ToolchainError as error:
         yield Finding(part="toolchain", ok=False, detail=str(error))

@@ -128,10 +128,12 @@ def _clusters(eks: "EKSClient", session: str) -> Iterable[Usage]:
 
 def _gateways(ec2: "EC2Client", session: str) -> Iterable[Usage]:
     with aws_errors("looking at the NAT gateways"):
-        filters: list[FilterTypeDef] = [_tagged(session), {"Name": "state", "Values": _GATEWAY_STATES}]
-        gateways = ec2.describe_nat_gateways(Filters=filters)["NatGateways"]
+        living: FilterTypeDef = {"Name": "state", "Values": _GATEWAY_STATES}
+        gateways = ec2.describe_nat_gateways(Filters=[living])["NatGateways"]
     return [
-        _one("nat_gateway", gateway["NatGatewayId"], gateway["VpcId"], gateway["CreateTime"]) for gateway in gateways
+        _one("nat_gateway", gateway["NatGatewayId"], gateway["VpcId"], gateway["CreateTime"])
+        for gateway in gateways
+        if {"Key": SESSION_TAG, "Value": session} in gateway.get("Tags", [])
     ]
 
 

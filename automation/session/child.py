@@ -22,6 +22,7 @@ from pulumi import automation as auto
 from automation.errors import EngineFailed, ExitCode, Refused, RentblockError, machine_error
 from automation.refusals import check_account, refuse_stand_ins
 from automation.session.engine import (
+    PASSPHRASE,
     diagnostics,
     engine_environment,
     install_plugins,
@@ -108,6 +109,7 @@ def _work(folder: SessionFolder, logs: Path) -> Work:
         )
     workspace_files(folder, stack_config(record))
     environment = engine_environment(folder, target.engine_environment)
+    os.environ.pop(PASSPHRASE, None)
     _wait_for_the_stack(environment["PULUMI_BACKEND_URL"], folder)
     stack = open_stack(folder, logs, session_program, environment)
     work = Work(folder=folder, logs=logs, record=record, target=target, environment=environment, stack=stack)

@@ -18,6 +18,8 @@ from pulumi import automation as auto
 
 from automation.session.folder import SessionFolder
 
+# Wins over the file that names the session's own passphrase, so it must not be there.
+PASSPHRASE = "PULUMI_CONFIG_PASSPHRASE"
 PROJECT = "rent-the-block"
 _LONG = frozenset({"up", "destroy", "refresh"})
 # The plugin of each package has the package's own version.
@@ -84,14 +86,17 @@ def workspace_files(folder: SessionFolder, config: Mapping[str, str | list[str]]
 
 
 def engine_environment(folder: SessionFolder, given: Mapping[str, str]) -> dict[str, str]:
-    """The engine's settings for this session, under those that the target brings: a backend of its own wins."""
-    return {
+    """The engine's settings for this session, under those that the target brings: a backend of its own wins,
+    a passphrase does not."""
+    environment = {
         "PULUMI_BACKEND_URL": f"file://{folder.state}",
-        "PULUMI_CONFIG_PASSPHRASE_FILE": str(folder.passphrase),
         "PULUMI_SKIP_UPDATE_CHECK": "true",
         "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
         **given,
+        "PULUMI_CONFIG_PASSPHRASE_FILE": str(folder.passphrase),
     }
+    environment.pop(PASSPHRASE, None)
+    return environment
 
 
 def open_stack(
