@@ -1,4 +1,7 @@
-"""What lives inside an EKS cluster's API: add-ons, access entries and their policies. moto has none of these."""
+"""What lives inside an EKS cluster's API: add-ons, access entries and their policies. moto has none of these.
+
+Pod Identity associations live here too; their operations are in `pod_identity.py`.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +27,7 @@ class _Contents:
     addons: dict[str, Item] = field(default_factory=dict)
     entries: dict[str, Item] = field(default_factory=dict)
     policies: dict[str, dict[str, Item]] = field(default_factory=dict)
+    associations: dict[str, Item] = field(default_factory=dict)
 
 
 class ClusterContents:
@@ -76,10 +80,10 @@ class ClusterContents:
             self.admit(cluster, role_arn, {"type": "EC2_LINUX", "kubernetesGroups": ["system:nodes"]})
 
     def tags(self, arn: str) -> dict[str, str]:
-        """The tags of an add-on or access entry by its ARN; refuses an unknown one."""
+        """The tags of an add-on, access entry or association by its ARN; refuses an unknown one."""
         for contents in self._by_cluster.values():
-            for item in [*contents.addons.values(), *contents.entries.values()]:
-                if arn in (item.get("addonArn"), item.get("accessEntryArn")):
+            for item in [*contents.addons.values(), *contents.entries.values(), *contents.associations.values()]:
+                if arn in (item.get("addonArn"), item.get("accessEntryArn"), item.get("associationArn")):
                     return item["tags"]  # type: ignore[return-value]
         raise refuse(self._refusals["not_found"], kind="resource", name=arn)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from decimal import Decimal
+from decimal import ROUND_HALF_UP, Decimal
 
 from rehearsal.aws.calls import Call
 from rehearsal.aws.capacity_blocks import CapacityBlocks
@@ -38,7 +38,7 @@ class BillLine:
 
 @dataclass(frozen=True, kw_only=True)
 class Bill:
-    """What the cloud charges: the blocks that were bought, and everything else; each sum is rounded once, to cents."""
+    """What the cloud charges: the blocks that were bought, and everything else, rounded once, to cents."""
 
     purchases: int
     block_usd: Decimal
@@ -70,7 +70,8 @@ class Meter:
         self._blocks = blocks
         self._account_id = account_id
         self._stamp_end = stamp_end
-        self._runs: dict[str, _Run] = {}
+        self._running: dict[str, _Run] = {}
+        self._ended: list[_Run] = []
         self._taken_away: set[str] = set()
 
     def after_call(self, call: Call) -> None:
@@ -84,33 +85,38 @@ class Meter:
     def operation_ended(self) -> None:
         """An engine operation has ended and the world is at its end: what it took away ended now."""
         for resource_id in self._taken_away:
-            run = self._runs[resource_id]
-            self._runs[resource_id] = replace(run, ended=self._world.now)
-            if run.item.kind == "ec2_instance":
-                self._stamp_end(resource_id, run.item.region)
+            item = self._end(resource_id)
+            if item.kind == "ec2_instance":
+                self._stamp_end(resource_id, item.region)
         self._taken_away.clear()
 
     def bill(self) -> Bill:
         """What was charged until now."""
-        lines = tuple(self._line(run) for run in self._runs.values())
+        lines = tuple(self._line(run) for run in [*self._ended, *self._running.values()])
         bought = [reservation for reservation in self._blocks.reservations if not reservation.held]
         return Bill(
             purchases=len(bought),
-            block_usd=sum((reservation.fee_usd for reservation in bought), Decimal(0)).quantize(_CENT),
-            outside_usd=sum((line.usd for line in lines), Decimal(0)).quantize(_CENT),
+            block_usd=sum((reservation.fee_usd for reservation in bought), Decimal(0)),
+            outside_usd=sum((line.usd for line in lines), Decimal(0)).quantize(_CENT, rounding=ROUND_HALF_UP),
             lines=lines,
         )
 
     def _look(self, *, in_operation: bool) -> None:
         existing = {item.resource_id: item for item in billables(self._account_id)}
-        running = {resource_id for resource_id, run in self._runs.items() if run.ended is None}
-        for resource_id in existing.keys() - running:
-            self._runs[resource_id] = _Run(item=existing[resource_id], started=self._world.now)
-        for resource_id in running - existing.keys() - self._taken_away:
+        # An operation that replaces a cluster takes it away and makes it again under the same name.
+        self._taken_away -= existing.keys()
+        for resource_id in existing.keys() - self._running.keys():
+            self._running[resource_id] = _Run(item=existing[resource_id], started=self._world.now)
+        for resource_id in self._running.keys() - existing.keys() - self._taken_away:
             if in_operation:
                 self._taken_away.add(resource_id)
             else:
-                self._runs[resource_id] = replace(self._runs[resource_id], ended=self._world.now)
+                self._end(resource_id)
+
+    def _end(self, resource_id: str) -> Billable:
+        run = self._running.pop(resource_id)
+        self._ended.append(replace(run, ended=self._world.now))
+        return run.item
 
     def _line(self, run: _Run) -> BillLine:
         item = run.item

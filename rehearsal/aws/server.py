@@ -36,6 +36,7 @@ from rehearsal.aws.meter import Meter
 from rehearsal.aws.network import NetworkGuards
 from rehearsal.aws.node_groups import NodeGroups
 from rehearsal.aws.operations import guard, serve
+from rehearsal.aws.pod_identity import PodIdentityOperations
 from rehearsal.delays import Constants, load_constants
 from rehearsal.world import World
 
@@ -76,6 +77,7 @@ class SimulatedAws:
             (self._eks, EKSResponse),
             (AddonOperations(contents, refusals, versions), EKSResponse),
             (AccessEntryOperations(contents, refusals), EKSResponse),
+            (PodIdentityOperations(contents, refusals), EKSResponse),
         ):
             self._stop.callback(serve(operations, response_class))
         self._stop.callback(guard(NetworkGuards(refusals), EC2Response))

@@ -103,6 +103,18 @@ def test_what_an_operation_takes_away_bills_until_the_operation_has_ended(cloud:
     assert reasons == {f"User initiated ({started + DESTROY:%Y-%m-%d %H:%M:%S} UTC)"}
 
 
+def test_a_cluster_that_is_made_again_under_its_name_bills_a_second_time(cloud: Any) -> None:
+    network = cloud.network()
+    for _ in range(2):
+        network.cluster()
+        cloud.world.jump(timedelta(hours=3))
+        network.eks.delete_cluster(name="c")
+        cloud.aws.operation_ended()
+        cloud.world.jump(timedelta(hours=1))
+    lines = [line for line in cloud.aws.meter.bill().lines if line.kind == "eks_cluster"]
+    assert [line.usd for line in lines] == [3 * usd("eks_cluster")] * 2
+
+
 def test_what_a_session_takes_away_itself_ends_at_once(cloud: Any) -> None:
     network = cloud.network()
     cloud.world.jump(timedelta(minutes=30))
