@@ -78,7 +78,8 @@ def _print(parts: list[Part], world: Surroundings, *, as_json: bool) -> None:
         ]
         sys.stdout.write(json.dumps({"cache": str(world.cache), "parts": rows}, indent=2) + "\n")
         return
-    output = Console()
+    # In a pipe or a log a path must stay in one piece; rich would take 80 columns there.
+    output = Console(width=None if sys.stdout.isatty() else 400)
     output.print(table(parts))
     output.print(f"\ncache: {world.cache}\n{OFFICIAL_NOTE}", markup=False, highlight=False, soft_wrap=True)
 

@@ -105,10 +105,10 @@ class _Go:
         return output
 
     def _failure(self, what: str, output: str) -> ToolchainError:
-        self._kept_log.parent.mkdir(parents=True, exist_ok=True)
         # go tells a full disk by these words alone; its exit code is 1 for everything.
         if _DISK_FULL in output:
             return disk_full(f"building {what}", self._kept_log.parent.parent)
+        self._kept_log.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(self._log, self._kept_log)
         return ToolchainError(
             f"go could not build {what}: {children.last_line(self._log)}",
@@ -120,7 +120,7 @@ def disk_full(doing: str, cache: Path) -> ToolchainError:
     """The sentence for a full disk, wherever it was noticed."""
     return ToolchainError(
         f"The disk is full while {doing}.",
-        f"All builds together need about 8 GB in Go's caches (`go env GOCACHE GOMODCACHE`) and 1 GB in {cache}; "
+        f"All builds together need about 13 GB in Go's caches (`go env GOCACHE GOMODCACHE`) and 1 GB in {cache}; "
         "free some, then run this again: it goes on where it stopped.",
         ExitCode.DISK_FULL,
     )

@@ -9,12 +9,7 @@ OFFICIAL_NOTE = (
     "The vendors' own downloads were tested only against a loopback server. If one does not work, the program is built."
 )
 
-_WAYS = {
-    "path": "found on this machine",
-    "official": "downloaded from its vendor",
-    "built": "built from its Go module",
-    "missing": "missing",
-}
+_WAYS = {"path": "found here", "official": "downloaded", "built": "built", "missing": "missing"}
 
 
 def describe(world: Surroundings | None = None) -> list[Part]:
@@ -27,7 +22,7 @@ def table(parts: list[Part]) -> Table:
     """The parts as a table for a terminal."""
     rows = Table(box=None, pad_edge=False)
     for heading in ("program", "version", "how", "where"):
-        rows.add_column(heading, overflow="fold")
+        rows.add_column(heading, no_wrap=heading != "where", overflow="fold")
     for part in parts:
         rows.add_row(part.name, part.version, _WAYS[part.way], str(part.path or "-"))
     return rows

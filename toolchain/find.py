@@ -3,9 +3,11 @@
 A pin is taken from one place whole: a kwok from PATH with a kwokctl of our own would be a pair that nobody tried.
 """
 
+import os
 import re
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -121,9 +123,16 @@ def _installed_plugin(world: Surroundings, pin: Pin, program: Program) -> Part |
 
 def version_of(path: Path, program: Program) -> str | None:
     """What a program says of its version; None when it does not run or says something else."""
+    # Even `pulumi version` writes a log into PULUMI_HOME: looking must leave no trace in the user's own.
+    with tempfile.TemporaryDirectory(prefix="toolchain-") as home:
+        return _ask_version(path, program, os.environ | {"PULUMI_HOME": home, "PULUMI_SKIP_UPDATE_CHECK": "true"})
+
+
+def _ask_version(path: Path, program: Program, environment: Mapping[str, str]) -> str | None:
     try:
         answer = subprocess.run(
             [path, *program.version_command],
+            env=environment,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

@@ -42,7 +42,7 @@ class Task:
             self._status.update(escape(f"{line}  {detail}"[: max(20, self._console.width - 4)]))
         elif now >= self._next_line:
             self._next_line += _LOG_EVERY_SECONDS
-            self._console.print(f"{line}.", markup=False, highlight=False)
+            self._console.print(f"{line}.", markup=False, highlight=False, soft_wrap=True)
 
 
 class Reporter:
@@ -54,7 +54,7 @@ class Reporter:
 
     def say(self, text: str) -> None:
         """One line that stays."""
-        self.console.print(text, markup=False, highlight=False)
+        self.console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     @contextmanager
     def task(self, text: str, usual: float | None = None, done: str = "") -> Iterator[Task]:

@@ -182,4 +182,4 @@ def with_official(world: World) -> Callable[..., World]:
 @pytest.fixture
 def hasty_network() -> Network:
     """A network whose patience fits a test."""
-    return replace(Network(), first_byte_seconds=0.5, stall_seconds=0.5)
+    return replace(Network(), first_byte_seconds=0.5, stall_seconds=20)

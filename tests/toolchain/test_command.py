@@ -30,7 +30,7 @@ def test_list_for_people_says_how_each_program_was_had(at_home, capsys: pytest.C
     command.main(["ensure"])
     assert command.main(["list"]) == 0
     printed = " ".join(capsys.readouterr().out.split())
-    assert "built from its Go module" in printed
+    assert f"alpha-two 1.2.3 built {at_home.cache}/" in printed
     assert "tested only against a loopback server" in printed
 
 

@@ -26,6 +26,15 @@ def test_a_broken_program_on_path_is_not_used(world) -> None:
     assert world.obtain()["beta"].way == "built"
 
 
+def test_looking_leaves_no_trace_in_the_users_pulumi_home(world, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = world.folder / "pulumi-home"
+    home.mkdir()
+    monkeypatch.setenv("PULUMI_HOME", str(home))
+    world.program(world.bin / "beta", "#!/bin/sh\necho log > \"$PULUMI_HOME/log\"\necho 'beta Version: 4.5.6'\n")
+    assert world.obtain()["beta"].way == "path"
+    assert list(home.iterdir()) == []
+
+
 def test_programs_of_one_release_are_never_mixed(world) -> None:
     world.says(world.bin / "alpha-one", "alpha v1.2.3")
     parts = world.obtain()

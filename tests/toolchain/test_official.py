@@ -213,8 +213,9 @@ def test_a_network_that_says_nothing_costs_its_patience_once(
     world.official_base = silent_base
     started = time.monotonic()
     assert {part.way for part in world.obtain(network=hasty_network).values()} == {"built"}
-    assert time.monotonic() - started < 3
+    assert time.monotonic() - started < 10
     assert "nothing came from" in world.printed()
+    assert world.printed().count("Building it instead") == 1
 
 
 def test_looking_up_a_name_for_ever_costs_its_patience_once(
@@ -230,7 +231,8 @@ def test_looking_up_a_name_for_ever_costs_its_patience_once(
     monkeypatch.setattr(socket, "getaddrinfo", never)
     started = time.monotonic()
     assert {part.way for part in world.obtain(network=hasty_network).values()} == {"built"}
-    assert time.monotonic() - started < 3
+    assert time.monotonic() - started < 10
+    assert world.printed().count("Building it instead") == 1
     release.set()
 
 
