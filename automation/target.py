@@ -39,6 +39,8 @@ _DEFAULT_REGION = "us-east-1"
 _CONNECT_TIMEOUT_S = 5
 _READ_TIMEOUT_S = 30
 _ATTEMPTS = 4
+# So that CloudTrail tells a session's own calls from the engine's and from people's.
+_USER_AGENT = "rentblock"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,6 +84,7 @@ class Target:
             connect_timeout=_CONNECT_TIMEOUT_S,
             read_timeout=_READ_TIMEOUT_S,
             retries={"total_max_attempts": total_max_attempts, "mode": "standard"},
+            user_agent_extra=_USER_AGENT,
         )
         client: BaseClient = self.boto_session.client(  # type: ignore[call-overload]
             service, region_name=self.region, endpoint_url=self.endpoint_url, config=config
