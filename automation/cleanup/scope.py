@@ -39,7 +39,7 @@ class Scope:
     clients: dict[str, BaseClient] = field(default_factory=dict)
 
     @property
-    def tag_filters(self) -> list[dict[str, object]]:
+    def tag_filters(self) -> list[Mapping[str, object]]:
         """Each alone is enough: AWS takes several filters of one call together as "and"."""
         return [
             {"Name": f"tag:{SESSION_TAG}", "Values": [self.session]},

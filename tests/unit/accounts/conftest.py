@@ -90,7 +90,6 @@ def record() -> Record:
             CheckResult(check=check, ok=True, detail="as promised")
             for check in ("model_id", "chat", "reasoning", "streaming", "tool_call", "wrong_key", "wrong_model")
         ),
-        acceptance_runs=1,
         usage=_usage(),
         sweeps=1,
         faults=(Fault(at=at(0.2), what="Auto Scaling: the block was not active yet; tried again."),),

@@ -1,0 +1,145 @@
+"""The shape of report.json; docs/report.md describes every field.
+
+Strict where we write: a report that lacks a field or has a figure of another kind is never written. Lenient where we
+read back: a newer version's fields are passed over. Figures are JSON numbers with the digits of the Decimal behind
+them, so read them as decimals (`json.loads(text, parse_float=Decimal)`) where they have to add up.
+"""
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer
+
+Number = Annotated[Decimal, PlainSerializer(float, return_type=float, when_used="json")]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class BlockPart(_Part):
+    """The reservation that the session ran on."""
+
+    reservation_id: str
+    offering_id: str | None = Field(description="None when the reservation was bought elsewhere")
+    instance_type: str
+    instance_count: int
+    availability_zone: str
+    start: datetime
+    end: datetime
+    fee_usd: Number = Field(description="US$, the whole fee, all instances")
+
+
+class PurchasePart(_Part):
+    """A purchase that the session made."""
+
+    offering_id: str
+    reservation_id: str
+    fee_usd: Number = Field(description="US$")
+    bought_at: datetime = Field(description="AWS's time")
+
+
+class PhasePart(_Part):
+    """A phase of the session."""
+
+    name: str = Field(description="buy, prepare, wait, start, accept, serve, drain, destroy or sweep")
+    started: datetime
+    ended: datetime | None = Field(description="None while it lasts")
+    paid: bool = Field(description="whether a part of it lies in the block's paid time")
+
+
+class MinutesLost(_Part):
+    """Paid minutes that served nobody, by cause."""
+
+    launch: Number = Field(description="until EC2 ran the instances")
+    join: Number = Field(description="until their nodes were Ready")
+    device_plugin: Number = Field(description="until their GPUs were allocatable")
+    image: Number = Field(description="until the engine's container ran")
+    weights: Number = Field(description="until the weights were in the GPUs")
+    engine: Number = Field(description="until the pod was Ready")
+    acceptance: Number = Field(description="until every acceptance check was true")
+    restart: Number = Field(description="starting anew after it had served")
+    tail: Number = Field(description="from the drain to the end of the block")
+
+
+class CheckPart(_Part):
+    """An acceptance check, as its last run found it."""
+
+    check: str
+    ok: bool
+    detail: str
+
+
+class CostPart(_Part):
+    """US$; what nobody can tell is null."""
+
+    block_usd: Number = Field(description="the fees of all purchases; of the block itself when it was bought elsewhere")
+    outside_usd: Number = Field(description="what billed outside the fee, rounded to cents once")
+    per_served_hour_usd: Number | None = Field(description="(block_usd + outside_usd) / served hours")
+    hosted_break_even_tokens_per_s: Number | None = Field(
+        description="output tokens a second at which a served hour costs what the hosted API asks for them"
+    )
+
+
+class ResidualPart(_Part):
+    """Something that was still there at the last sweep; without an id: what could not be looked at."""
+
+    kind: str
+    resource_id: str
+    region: str
+    detail: str
+    usd_per_day: Number
+
+
+class FaultPart(_Part):
+    """Something that went wrong, repaired or not."""
+
+    at: datetime
+    what: str
+
+
+class ConstantPart(_Part):
+    """A figure of the catalogue that this report rests on."""
+
+    name: str
+    value: Number
+    source: str
+    confidence: str = Field(description="A primary document, B third party with its method, C one note, or assumed")
+
+
+class BillLine(_Part):
+    """One thing that billed outside the block's fee. On the page only."""
+
+    kind: str
+    resource_id: str
+    detail: str
+    started: datetime
+    ended: datetime
+    usd: Decimal
+
+
+class Report(_Part):
+    """A session's accounts. `bill` is for the page and not part of report.json."""
+
+    session: str
+    route: str = Field(description="how the model is served: eks")
+    mode: Literal["aws", "rehearsal"] = Field(description="in a rehearsal every minute and dollar is a model value")
+    outcome: str = Field(description="ok, else what is wrong in a few words; running while it is not over")
+    block: BlockPart | None = Field(description="null for a session on demand")
+    purchases: tuple[PurchasePart, ...] = Field(description="exactly one, unless the block was bought before")
+    phases: tuple[PhasePart, ...]
+    first_token_seconds: Number | None = Field(
+        description="from the start of the block until the acceptance was through; null when it never was"
+    )
+    served_minutes: Number
+    paid_minutes: Number = Field(description="of the block, whatever its number of instances")
+    served_share: Number = Field(description="served_minutes / paid_minutes, four places")
+    minutes_lost: MinutesLost = Field(description="with served_minutes they add up to paid_minutes exactly")
+    acceptance: tuple[CheckPart, ...]
+    cost: CostPart
+    residual: tuple[ResidualPart, ...] = Field(description="empty: proved that nothing is left")
+    faults: tuple[FaultPart, ...]
+    constants_used: tuple[ConstantPart, ...]
+    versions: dict[str, str]
+    bill: tuple[BillLine, ...] = Field(default=(), exclude=True)
