@@ -1,0 +1,258 @@
+"""Before anything is bought, everything that can be refused is refused; then exactly what was agreed to is bought."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from automation.cli.failures import invalid_request
+from automation.errors import InvalidRequest, NoOffer, PurchaseFailed, PurchaseUnclear, Refused
+from automation.market.offers import Search
+from automation.market.purchase import Approval
+from automation.session import begin as module
+from automation.session.begin import approve_exactly, begin, check_request
+from automation.session.entries import BlockKnown, Opened, PurchaseIntended
+from automation.session.folder import session_folder, sessions
+from automation.session.journal import Journal
+from automation.session.record import Record
+from automation.session.request import RentRequest
+from automation.target import Target
+from planning.block import Block
+from planning.ranking import Offer
+
+Requests = Callable[..., RentRequest]
+
+
+class Market:
+    """What AWS offers, and what is bought of it."""
+
+    def __init__(self, offers: list[Offer]) -> None:
+        self.offers = offers
+        self.bought: list[tuple[str, Decimal]] = []
+        self.fails: Exception | None = None
+
+    def search(self, target: Target, wanted: object, regions: object) -> Search:
+        return Search(offers=tuple(self.offers), unanswered=(("me-south-1", "opted out"),))
+
+    def buy(self, target: Target, offer: Offer, approval: Approval, journal: Journal, environ: object) -> None:
+        if self.fails:
+            raise self.fails
+        self.bought.append((offer.offering_id, approval.fee_usd))
+        journal.write(BlockKnown(at=target.clock.now(), block=module._as_block(offer, "cr-1", "cb-1", offer.fee_usd)))
+
+
+@pytest.fixture
+def requests() -> Requests:
+    return lambda **more: RentRequest.model_validate({"endpoint_cidrs": ["192.0.2.1/32"], **more})
+
+
+@pytest.fixture
+def offer(block: Block) -> Offer:
+    return Offer(
+        offering_id="cb-1",
+        instance_type=block.instance_type,
+        instance_count=1,
+        region=block.region,
+        availability_zone=block.availability_zone,
+        availability_zone_id=block.availability_zone_id,
+        start=block.start,
+        end=block.end,
+        fee_usd=Decimal("3100.03"),
+        currency="USD",
+    )
+
+
+@pytest.fixture
+def market(offer: Offer, monkeypatch: pytest.MonkeyPatch) -> Market:
+    market = Market([offer])
+    monkeypatch.setattr(module.offers, "search", market.search)
+    monkeypatch.setattr(module.offers, "enabled_regions", lambda target: ("us-west-2",))
+    monkeypatch.setattr(module, "buy", market.buy)
+    monkeypatch.setattr(module, "check_account", lambda target: None)
+    return market
+
+
+@pytest.fixture
+def target(tmp_path: Path, record: Record) -> Target:
+    return Target(
+        mode="rehearsal",
+        account_id="123456789012",
+        region="us-west-2",
+        boto_session=None,  # type: ignore[arg-type]
+        endpoint_url=None,
+        clock=SimpleNamespace(now=lambda: record.opened),  # type: ignore[arg-type]
+        home=tmp_path,
+        engine_environment={},
+    )
+
+
+def yes(offer: Offer) -> Approval:
+    return Approval(offering_id=offer.offering_id, fee_usd=offer.fee_usd)
+
+
+def test_the_session_is_named_after_the_day_of_its_block(market: Market, target: Target, requests: Requests) -> None:
+    folder = begin(requests(), target, yes)
+    assert folder.session.startswith("rtb-20261201-")
+    assert len(folder.session) == len("rtb-20261201-a1b2")
+    record = Journal(folder.journal).record()
+    assert (record.mode, record.account_id, record.phase) == ("rehearsal", "123456789012", "buy")
+    assert market.bought == [("cb-1", Decimal("3100.03"))]
+
+
+def test_the_best_useful_hour_is_bought_and_not_the_smallest_fee(
+    market: Market, target: Target, requests: Requests, offer: Offer
+) -> None:
+    from dataclasses import replace
+
+    short = replace(offer, offering_id="cb-short", end=offer.start + timedelta(hours=3), fee_usd=Decimal(500))
+    market.offers.insert(0, short)
+    begin(requests(), target, yes)
+    assert [offering for offering, _ in market.bought] == ["cb-1"]
+
+
+@pytest.mark.parametrize("cap", [{"max_fee_usd": "3100.02"}, {"max_usd_per_useful_hour": "100"}])
+def test_an_offer_above_a_cap_is_not_even_asked_about(
+    market: Market, target: Target, requests: Requests, cap: dict[str, str]
+) -> None:
+    with pytest.raises(NoOffer, match="above the cap"):
+        begin(requests(**cap), target, lambda offer: pytest.fail("asked"))
+    assert (market.bought, sessions(target.home)) == ([], ())
+
+
+def test_a_no_buys_nothing_and_leaves_no_session(market: Market, target: Target, requests: Requests) -> None:
+    with pytest.raises(Refused, match="not approved"):
+        begin(requests(), target, lambda offer: None)
+    assert (market.bought, sessions(target.home)) == ([], ())
+
+
+@pytest.mark.parametrize("pay", [None, Decimal("3100.02"), Decimal("3100.04")])
+def test_a_program_agrees_to_the_exact_fee_or_to_nothing(offer: Offer, pay: Decimal | None) -> None:
+    with pytest.raises(Refused, match=r"3100\.03"):
+        approve_exactly(pay)(offer)
+    assert approve_exactly(Decimal("3100.03"))(offer) == yes(offer)
+
+
+def test_no_offers_name_the_regions_that_were_silent(market: Market, target: Target, requests: Requests) -> None:
+    market.offers.clear()
+    with pytest.raises(NoOffer, match="me-south-1 did not answer"):
+        begin(requests(), target, yes)
+
+
+def test_a_failed_purchase_closes_its_session_and_an_unclear_one_stays_open(
+    market: Market, target: Target, requests: Requests
+) -> None:
+    market.fails = PurchaseFailed(happened="Sold out.", remedy="")
+    with pytest.raises(PurchaseFailed):
+        begin(requests(), target, yes)
+    [closed] = sessions(target.home)
+    assert Journal(closed.journal).record().outcome == "nothing bought"
+    market.fails = PurchaseUnclear(happened="Lost.", remedy="")
+    with pytest.raises(PurchaseUnclear):
+        begin(requests(), target, yes)
+    outcomes = sorted(str(Journal(each.journal).record().outcome) for each in sessions(target.home))
+    assert outcomes == ["None", "nothing bought"]
+
+
+@pytest.mark.parametrize(("found", "error"), [(True, Refused), (False, PurchaseUnclear)])
+def test_an_open_intent_of_any_session_is_looked_after_before_another_is_bought(
+    market: Market,
+    target: Target,
+    requests: Requests,
+    offer: Offer,
+    monkeypatch: pytest.MonkeyPatch,
+    found: bool,
+    error: type[Exception],
+) -> None:
+    folder = session_folder(target.home, "rtb-20261201-open")
+    folder.create()
+    journal = Journal(folder.journal)
+    now = target.clock.now()
+    opened = Opened(at=now, session="x", mode="rehearsal", account_id="123456789012", request=requests())
+    journal.write(opened)
+    journal.write(PurchaseIntended(at=now, offer=offer))
+
+    def settle(target: Target, journal: Journal) -> bool:
+        if found:
+            return True
+        raise PurchaseUnclear(happened="Not known.", remedy="")
+
+    monkeypatch.setattr(module, "settle", settle)
+    with pytest.raises(error):
+        begin(requests(), target, yes)
+    assert market.bought == []
+
+
+@pytest.mark.parametrize(
+    ("wish", "words"),
+    [
+        ({"model": "kimi-k4"}, "kimi-k4"),
+        ({"instance_type": "p9.48xlarge"}, "p9.48xlarge"),
+        ({"hours": 25}, "no blocks of 25 hours"),
+        ({"hours": 15 * 24}, "no blocks of 360 hours"),
+        ({"instance_type": "g6.xlarge"}, "kimi-k3"),
+    ],
+)
+def test_what_no_market_can_change_is_refused_first(requests: Requests, wish: dict[str, Any], words: str) -> None:
+    with pytest.raises(InvalidRequest, match=words):
+        check_request(requests(**wish))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"endpoint_cidrs": []}, "endpoint_cidrs"),
+        ({"endpoint_cidrs": ["0.0.0.0/0"]}, "let anyone reach"),
+        ({"endpoint_cidrs": ["my network"]}, "endpoint_cidrs"),
+        ({"reservation_id": "cb-0123456789abcdef0"}, "reservation_id"),
+        ({"weights_uri": "https://store"}, "weights_uri"),
+        ({"instance_count": 65}, "instance_count"),
+        ({"colour": "red"}, "colour"),
+        ({"capacity": "on-demand", "reservation_id": "cr-0123456789abcdef0"}, "no reservation"),
+    ],
+)
+def test_a_request_names_all_that_is_wrong_with_it(requests: Requests, wrong: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        requests(**wrong, parallel=0) if "capacity" not in wrong else requests(**wrong)
+    told = invalid_request(caught.value).happened
+    assert words in told
+    assert "capacity" in wrong or "parallel" in told
+
+
+def test_a_block_bought_before_is_taken_as_it_is(
+    market: Market, target: Target, requests: Requests, block: Block, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = SimpleNamespace(
+        reservation_id=block.reservation_id,
+        instance_type=block.instance_type,
+        instance_count=1,
+        availability_zone="us-west-2b",
+        availability_zone_id="usw2-az2",
+        start=block.start,
+        end=block.end,
+    )
+    monkeypatch.setattr(module.reservations, "by_id", lambda target, reservation_id: found)
+    folder = begin(requests(reservation_id=block.reservation_id), target, lambda offer: pytest.fail("asked"))
+    record = Journal(folder.journal).record()
+    assert record.block is not None
+    assert (record.block.reservation_id, record.block.offering_id) == (block.reservation_id, None)
+    assert market.bought == []
+
+
+def test_on_demand_states_what_it_will_cost_and_buys_nothing(
+    market: Market, target: Target, requests: Requests, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module.offers, "on_demand_zone", lambda target, instance_type: ("us-west-2a", "usw2-az1"))
+    asked: list[Offer] = []
+    wish = requests(capacity="on-demand", instance_type="g6.xlarge", model="qwen3-0.6b", hours=2)
+    folder = begin(wish, target, lambda offer: asked.append(offer) or yes(offer))  # type: ignore[func-returns-value]
+    record = Journal(folder.journal).record()
+    assert record.block is not None
+    assert record.block.end - record.block.start == timedelta(hours=2)
+    assert record.block.start > datetime.fromisoformat(str(record.opened))
+    assert Decimal(0) < asked[0].fee_usd < Decimal(10)
+    assert (record.block.fee_usd, market.bought) == (Decimal(0), [])

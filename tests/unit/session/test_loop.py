@@ -1,0 +1,330 @@
+"""A whole session with stand-ins for AWS, the engine and the endpoint, killed and gone on with at every turn."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from automation.errors import AwsSaysNo, LeftBehind, MachineInTheWay
+from automation.session import loop, rent, steps
+from automation.session.display import Quiet
+from automation.session.entries import (
+    BlockKnown,
+    Closed,
+    EndAsked,
+    Opened,
+    OperationEnded,
+    OperationStarted,
+    PurchaseConfirmed,
+)
+from automation.session.folder import SessionFolder, session_folder
+from automation.session.journal import Journal
+from automation.session.loop import run
+from automation.session.observation import GpuGroup, Observation, OperationSeen
+from automation.session.operations import LastWord
+from automation.session.plan import Plan
+from automation.session.record import CheckResult, Record, Residual, StartupMark
+from automation.target import Target
+
+MINUTE = timedelta(minutes=1)
+LEFT = Residual(kind="nat_gateway", resource_id="nat-1", region="us-west-2", detail="", usd_per_day=Decimal(1))
+
+
+class World:
+    """One thing after the other, in time that passes by waiting: operations take ten minutes, a start takes twelve."""
+
+    def __init__(self, case: Any, group: Callable[[int], GpuGroup]) -> None:
+        self.case, self.group = case, group
+        self.time: datetime = case.record.opened
+        self.desired = 0
+        self.raised_at: datetime | None = None
+        self.done: list[str] = []
+        self.refusals: list[str] = []
+        self.left: list[tuple[Residual, ...]] = [()]
+        self.checks = [CheckResult(check="chat", ok=True, detail="")]
+        self.up_fails = 0
+
+    # The clock of the target.
+    def now(self) -> datetime:
+        return self.time
+
+    def wait(self, until: datetime, operation: object = None) -> None:
+        self.time = max(self.time, until)
+
+    # The observer.
+    def __call__(self, target: Target, folder: SessionFolder, journal: Journal) -> "World":
+        self.journal = journal
+        return self
+
+    def __enter__(self) -> "World":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+    def cluster(self) -> None:
+        return None
+
+    def look(self, plan: Plan, record: Record, now: datetime) -> Observation:
+        moments = plan.moments
+        ready = self.raised_at is not None and now >= self.raised_at + 12 * MINUTE
+        marks = (StartupMark(phase="engine", ended=now),) if ready else ()
+        last = record.operations[-1] if record.operations else None
+        return Observation(
+            reservation_state="active" if moments.start <= now < moments.end else "scheduled",
+            operation=OperationSeen(number=last.number, name=last.name, running=False, exit_code=last.exit_code)
+            if last
+            else None,
+            group=self.group(self.desired) if record.prepared else None,
+            instances=(),
+            usage=(),
+            unseen=frozenset(),
+            startup=replace(self.case.ready, ready=ready, ended=marks) if self.desired else None,
+        )
+
+    # What is done.
+    def start(self, name: Any, folder: SessionFolder, journal: Journal, now: datetime, environment: object) -> None:
+        self.done.append(name)
+        number = len(journal.record().operations) + 1
+        journal.write(OperationStarted(at=now, number=number, name=name, pid=1, process_started=1.0))
+        fails = name == "up" and self.up_fails > 0
+        self.up_fails -= fails
+        self.time += 10 * MINUTE
+        journal.write(OperationEnded(at=self.time, number=number, exit_code=9 if fails else 0))
+        folder.operation(number, name).mkdir(parents=True)
+        LastWord(exit_code=9 if fails else 0, sentence="no capacity" if fails else "").write(
+            folder.operation(number, name)
+        )
+
+    def size(self, target: object, *given: Any) -> None:
+        if self.refusals:
+            raise AwsSaysNo(happened=self.refusals.pop(), code="Busy", remedy="")
+        rising = self.desired == 0
+        self.desired, self.raised_at = (1, self.time) if rising else (0, None)
+        self.done.append("raise" if rising else "drain")
+
+    def sweep(self, target: Target, session: str, cluster_name: str) -> tuple[Residual, ...]:
+        self.done.append("sweep")
+        return self.left.pop(0) if len(self.left) > 1 else self.left[0]
+
+    def accept(self, base_url: str, key: str, model: str) -> tuple[CheckResult, ...]:
+        self.done.append("accept")
+        return tuple(self.checks)
+
+
+@pytest.fixture
+def world(case: Any, group: Callable[[int], GpuGroup], monkeypatch: pytest.MonkeyPatch) -> World:
+    world = World(case, group)
+    monkeypatch.setattr(loop, "Observer", world)
+    monkeypatch.setattr(loop, "start", world.start)
+    monkeypatch.setattr(steps, "raise_nodes", world.size)
+    monkeypatch.setattr(steps, "drain_nodes", world.size)
+    monkeypatch.setattr(steps, "sweep", world.sweep)
+    monkeypatch.setattr(steps, "read_outputs", lambda folder: _Outputs())
+    monkeypatch.setattr(steps, "api_key", lambda folder, cluster, namespace: "key")
+    monkeypatch.setattr(steps, "connect", lambda kubeconfig, namespace, service: _Nothing())
+    monkeypatch.setattr(steps.acceptance, "run", world.accept)
+    monkeypatch.setattr(rent, "check_account", lambda target: None)
+    return world
+
+
+class _Outputs:
+    namespace = service = served_model = "vllm"
+
+
+class _Nothing:
+    def __enter__(self) -> str:
+        return "http://127.0.0.1:1/v1"
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+
+@pytest.fixture
+def target(world: World, tmp_path: Path) -> Target:
+    return Target(
+        mode="rehearsal",
+        account_id="123456789012",
+        region="us-west-2",
+        boto_session=None,  # type: ignore[arg-type]
+        endpoint_url=None,
+        clock=world,
+        home=tmp_path,
+        engine_environment={},
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path, record: Record) -> SessionFolder:
+    folder = session_folder(tmp_path, record.session)
+    folder.create()
+    journal = Journal(folder.journal)
+    journal.write(
+        Opened(
+            at=record.opened,
+            session=record.session,
+            mode=record.mode,
+            account_id=record.account_id,
+            request=record.request,
+        )
+    )
+    assert record.block is not None
+    fee = record.block.fee_usd
+    bought = PurchaseConfirmed(at=record.opened, offering_id="cb-1", reservation_id="cr-1", fee_usd=fee)
+    journal.write(bought)
+    journal.write(BlockKnown(at=record.opened, block=record.block))
+    return folder
+
+
+STRAIGHT = ["up", "raise", "accept", "drain", "destroy", "sweep"]
+
+
+def test_a_session_goes_straight_from_purchase_to_proof(world: World, target: Target, folder: SessionFolder) -> None:
+    record = run(target, folder, Quiet())
+    assert world.done == STRAIGHT
+    assert record.outcome == "ok"
+    assert [span.name for span in record.phases] == [
+        "wait", "prepare", "wait", "start", "accept", "serve", "drain", "destroy", "sweep",
+    ]  # fmt: skip
+    assert all(span.ended for span in record.phases)
+    assert {mark.phase for mark in record.startup} == {"engine", "acceptance"}
+    assert (folder.root / "report.json").exists()
+
+
+def test_a_session_that_is_killed_after_every_turn_does_the_same(
+    world: World, target: Target, folder: SessionFolder
+) -> None:
+    asked = 0
+
+    def dies(record: Record) -> bool:
+        # Asked before and after each turn: every second time the process ends.
+        nonlocal asked
+        asked += 1
+        return asked % 2 == 0
+
+    record = Journal(folder.journal).record()
+    while record.outcome is None:
+        record = run(target, folder, Quiet(), until=dies)
+    assert asked > 40
+    assert world.done == STRAIGHT
+    assert record.outcome == "ok"
+
+
+def test_an_up_that_fails_is_tried_again_and_its_words_are_kept(
+    world: World, target: Target, folder: SessionFolder
+) -> None:
+    world.up_fails = 1
+    record = run(target, folder, Quiet())
+    assert world.done == ["up", *STRAIGHT]
+    assert [fault.what for fault in record.faults] == ["Operation 1 (`pulumi up`): no capacity"]
+    assert record.outcome == "ok"
+
+
+def test_a_call_that_aws_refuses_is_a_fault_and_is_made_again(
+    world: World, target: Target, folder: SessionFolder
+) -> None:
+    world.refusals = ["busy"]
+    record = run(target, folder, Quiet())
+    assert world.done == STRAIGHT
+    assert [fault.what for fault in record.faults] == ["raise-nodes: busy"]
+
+
+def test_a_broken_endpoint_is_tried_three_times_and_told(world: World, target: Target, folder: SessionFolder) -> None:
+    world.checks.append(CheckResult(check="streaming", ok=False, detail="one piece"))
+    record = run(target, folder, Quiet())
+    assert world.done == ["up", "raise", "accept", "accept", "accept", "drain", "destroy", "sweep"]
+    assert record.outcome == "not accepted"
+    assert record.faults[0].what == "Acceptance check streaming: one piece"
+
+
+def test_the_outcome_is_ok_only_when_the_sweep_found_nothing(
+    world: World, target: Target, folder: SessionFolder
+) -> None:
+    world.left = [(LEFT,)]
+    record = run(target, folder, Quiet())
+    assert record.outcome == "something is left"
+    with pytest.raises(LeftBehind, match="nat-1"):
+        rent._require_empty(record)
+
+
+def test_a_left_over_that_goes_away_is_no_left_over(world: World, target: Target, folder: SessionFolder) -> None:
+    world.left = [(LEFT,), ()]
+    record = run(target, folder, Quiet())
+    assert (record.outcome, record.sweeps) == ("ok", 2)
+
+
+def test_down_ends_a_session_in_the_middle(world: World, target: Target, folder: SessionFolder) -> None:
+    run(target, folder, Quiet(), until=lambda record: record.phase == "serve")
+    record = rent.end(target, folder, Quiet(), "`rentblock down`")
+    assert world.done == STRAIGHT
+    assert world.time < world.case.plan.moments.drain
+    assert (record.outcome, record.end_reason) == ("ok", "`rentblock down`")
+
+
+def test_down_again_sweeps_what_was_left(world: World, target: Target, folder: SessionFolder) -> None:
+    world.left = [(LEFT,)]
+    run(target, folder, Quiet())
+    world.left = [()]
+    assert rent.end(target, folder, Quiet(), "again").outcome == "ok"
+    done = list(world.done)
+    rent.end(target, folder, Quiet(), "and again")
+    assert world.done == done
+
+
+def test_down_before_anything_was_made_only_sweeps(world: World, target: Target, folder: SessionFolder) -> None:
+    rent.end(target, folder, Quiet(), "changed my mind")
+    assert world.done == ["sweep"]
+
+
+def test_a_session_without_a_block_is_closed(target: Target, world: World, tmp_path: Path, record: Record) -> None:
+    folder = session_folder(tmp_path, "rtb-without")
+    folder.create()
+    Journal(folder.journal).write(
+        Opened(at=record.opened, session="s", mode="rehearsal", account_id="123456789012", request=record.request)
+    )
+    assert rent.end(target, folder, Quiet(), "down").outcome == "nothing bought"
+    assert world.done == []
+
+
+def test_leaving_the_with_block_ends_the_session_also_on_an_exception(
+    world: World, target: Target, folder: SessionFolder, monkeypatch: pytest.MonkeyPatch, record: Record
+) -> None:
+    monkeypatch.setattr(rent, "begin", lambda request, target, approve: folder)
+    monkeypatch.setattr(rent, "_connected", lambda folder, record: _Nothing())
+    with pytest.raises(ZeroDivisionError), rent.rent(record.request, target):
+        raise ZeroDivisionError
+    assert world.done == STRAIGHT
+    assert Journal(folder.journal).record().outcome == "ok"
+
+
+def test_a_session_that_never_served_raises_and_leaves_nothing(
+    world: World, target: Target, folder: SessionFolder, monkeypatch: pytest.MonkeyPatch, record: Record
+) -> None:
+    monkeypatch.setattr(rent, "begin", lambda request, target, approve: folder)
+    world.up_fails = 99
+    with pytest.raises(rent.AcceptanceFailed, match="did not come up"), rent.rent(record.request, target):
+        pytest.fail("there is nothing to use")
+    assert world.done == ["up", "up", "up", "up", "destroy", "sweep"]
+
+
+def test_a_machine_that_cannot_write_ends_the_loop(
+    world: World, target: Target, folder: SessionFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(step: object) -> None:
+        raise MachineInTheWay(happened="disk full", remedy="")
+
+    monkeypatch.setattr(loop, "STEPS", {**steps.STEPS, "raise-nodes": full})
+    with pytest.raises(MachineInTheWay):
+        run(target, folder, Quiet())
+
+
+def test_another_account_may_not_touch_a_session(target: Target, folder: SessionFolder, world: World) -> None:
+    with pytest.raises(rent.UnknownSession, match="account 123456789012"):
+        rent.end(replace(target, account_id="999999999999"), folder, Quiet(), "down")
+    kinds = [type(entry) for entry in Journal(folder.journal).entries()]
+    assert EndAsked not in kinds
+    assert Closed not in kinds
