@@ -189,6 +189,16 @@ class ClusterClient:
         value = _Secret.model_validate_json(answer.content).data.get(key) if answer.is_success else None
         return None if value is None else base64.b64decode(value).decode()
 
+    def log_is_readable(self, namespace: str, pod: str, container: str) -> bool:
+        """Whether the kubelet (kwok) gives the container's log: it has then seen what we have told it about the pod."""
+        path = f"/api/v1/namespaces/{namespace}/pods/{pod}/log"
+        try:
+            return self._call(
+                "GET", path, params={"container": container, "limitBytes": "1"}, missing_ok=True
+            ).is_success
+        except ClusterFailed:
+            return False
+
     def create(self, collection: str, manifest: Manifest) -> None:
         """Create an object in a collection such as `/api/v1/nodes`."""
         self._call("POST", collection, json=manifest)

@@ -6,11 +6,10 @@ world stands still while we wait for them, for a while that has a limit.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
+from rehearsal.barrier import Barrier
 from rehearsal.cluster_client import ClusterClient, Manifest, Pod
 from rehearsal.delays import Scenario
 from rehearsal.kubernetes import LocalCluster
@@ -23,10 +22,6 @@ MODEL_LABEL = "app.kubernetes.io/name=vllm"
 PLUGIN_LABEL = "app.kubernetes.io/name=nvidia-device-plugin"
 GPU = "nvidia.com/gpu"
 
-BARRIER_S = 30.0
-"""Real seconds that scheduler and controllers get for a step that takes them well under one on an idle machine."""
-
-_LOOK_EVERY_S = 0.05
 
 # Nothing that is planned here comes near these: weights are streamed, and a GPU node holds a handful of pods.
 _DISK = "1Ti"
@@ -42,7 +37,7 @@ _NODE_CONDITIONS = (
 class Kubelet:
     """Plays the kubelet of every simulated node: a `NodeListener` of the simulated EC2.
 
-    Calls and events run with the world's lock held. `barrier_s` limits each wait for real Kubernetes.
+    Calls and events run with the world's lock held. `barrier` limits each wait for real Kubernetes.
     """
 
     def __init__(
@@ -53,14 +48,21 @@ class Kubelet:
         *,
         log_folder: Path,
         flaws: frozenset[Flaw] = frozenset(),
-        barrier_s: float = BARRIER_S,
+        barrier: Barrier | None = None,
     ) -> None:
         self._world = world
         self._cluster = cluster
         self._client = ClusterClient(cluster.kubeconfig)
         self._scenario = scenario
-        self._host = ModelHost(world=world, client=self._client, scenario=scenario, log_folder=log_folder, flaws=flaws)
-        self._barrier_s = barrier_s
+        self._barrier = barrier or Barrier()
+        self._host = ModelHost(
+            world=world,
+            client=self._client,
+            scenario=scenario,
+            barrier=self._barrier,
+            log_folder=log_folder,
+            flaws=flaws,
+        )
         self._nodes: dict[str, NodeSpec] = {}
         self._with_gpus: set[str] = set()
         self._pods: dict[str, ModelPod] = {}
@@ -108,7 +110,7 @@ class Kubelet:
         """
         with self._world.lock:
             if self._with_gpus:
-                self._await(self._deployments_settled)
+                self._barrier.passed(self._deployments_settled)
                 self._await_scheduler()
             self._take_note_of_pods()
 
@@ -135,7 +137,7 @@ class Kubelet:
             pods = self._client.pods(label=PLUGIN_LABEL, node=node.name)
             return any(pod.status.phase == "Running" for pod in pods)
 
-        if self._await(runs):
+        if self._barrier.passed(runs):
             return True
         what = "the device plugin's DaemonSet has no running pod on the node, so GPUs never appear; see its tolerations"
         self._world.note("fault", what=what)
@@ -153,7 +155,7 @@ class Kubelet:
 
     def _await_scheduler(self) -> None:
         """Wait until no model pod is pending that a node of ours could hold by its GPUs."""
-        if self._await(lambda: not self._could_be_placed()):
+        if self._barrier.passed(lambda: not self._could_be_placed()):
             return
         for pod in self._could_be_placed():
             self._world.note("fault", what=f"the model's pod stays pending; the scheduler says: {pod.scheduler_says}")
@@ -191,13 +193,6 @@ class Kubelet:
         pod.gone()
         self._busy += pod.take_busy()
 
-    def _await(self, condition: Callable[[], bool]) -> bool:
-        """Whether `condition` came true within the limit, in real time."""
-        deadline = time.monotonic() + self._barrier_s
-        while not (true := condition()) and time.monotonic() < deadline:
-            time.sleep(_LOOK_EVERY_S)
-        return true
-
 
 def _node_manifest(node: NodeSpec, kubelet_port: int, world: World) -> Manifest:
     """The Node as EKS's AMI registers it, with its status; kwok plays its kubelet because of the annotation."""
@@ -223,8 +218,8 @@ def _node_manifest(node: NodeSpec, kubelet_port: int, world: World) -> Manifest:
         "capacity": amounts,
         "allocatable": amounts,
         "conditions": conditions,
-        # The API server reaches every node's kubelet, which is kwok, at this address.
-        "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}, {"type": "Hostname", "address": node.name}],
+        # Where the API server reaches every node's kubelet, which is kwok. It would prefer a host name, and resolve it.
+        "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
         "daemonEndpoints": {"kubeletEndpoint": {"Port": kubelet_port}},
     }
     spec = {"providerID": f"aws:///{node.availability_zone}/{node.instance_id}", "taints": taints}

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
+from automation.errors import ClusterFailed
+from rehearsal.barrier import Barrier
 from rehearsal.cluster_client import ClusterClient, Container, EnvVar, Manifest, Pod
 from rehearsal.delays import Scenario
 from rehearsal.model_server import Flaw, ModelServer
@@ -33,6 +35,7 @@ class ModelHost:
     world: World
     client: ClusterClient
     scenario: Scenario
+    barrier: Barrier
     log_folder: Path
     flaws: frozenset[Flaw]
 
@@ -87,8 +90,8 @@ class ModelPod:
         self._started_at = self._host.world.now
         self._note("container_started", restarts=self._restarts)
         self._say("vLLM API server of a rehearsal: its answers come from no model.")
-        self._publish_log()
         self._patch_status("Running", state=self._running)
+        self._publish(self._server.port)
         probe = self._container.startup_probe
         if probe is not None:
             self._after(timedelta(seconds=probe.allowed_s), "startup probe", self._startup_probe_gives_up)
@@ -125,7 +128,6 @@ class ModelPod:
         self._say("Application startup complete.")
         if self._server is not None:
             self._server.start()
-            self._publish_port(self._server.port)
         self._patch_status("Running", state=self._running, ready=True)
         self._note("pod_ready")
 
@@ -171,21 +173,25 @@ class ModelPod:
         with file.open("a", encoding="utf-8") as log:
             log.write(f"{_timestamp(self._host.world.now)} stdout F INFO {text}\n")
 
-    def _publish_log(self) -> None:
-        """Tell kwok, which answers for the kubelet, where the log of the container's present run is."""
+    def _publish(self, port: int) -> None:
+        """Tell kwok, which answers for the kubelet, where the container's port and its log are; see that it knows."""
+        forward = {"ports": [PORT], "target": {"address": "127.0.0.1", "port": port}}
+        self._put("portforwards", "PortForward", {"forwards": [forward]})
         log: dict[str, object] = {"containers": [self._container.name], "logsFile": str(self._log_file(self._restarts))}
         if self._restarts:
             log["previousLogsFile"] = str(self._log_file(self._restarts - 1))
-        self._put("Logs", {"logs": [{**log, "follow": True}]})
+        self._put("logs", "Logs", {"logs": [{**log, "follow": True}]})
+        pod = self._pod.metadata
+        if not self._host.barrier.passed(
+            lambda: self._host.client.log_is_readable(pod.namespace, pod.name, self._container.name)
+        ):
+            happened = "The rehearsal's cluster does not give the log of the model's pod."
+            raise ClusterFailed(happened=happened, remedy="Run the rehearsal again.")
 
-    def _publish_port(self, port: int) -> None:
-        forward = {"ports": [PORT], "target": {"address": "127.0.0.1", "port": port}}
-        self._put("PortForward", {"forwards": [forward]})
-
-    def _put(self, kind: str, spec: Manifest) -> None:
+    def _put(self, resource: str, kind: str, spec: Manifest) -> None:
         """Create or change kwok's object for this pod: it has the pod's name, and goes when the pod goes."""
         metadata = self._pod.metadata
-        collection = f"/apis/{_KWOK_API}/namespaces/{metadata.namespace}/{kind.lower().removesuffix('s')}s"
+        collection = f"/apis/{_KWOK_API}/namespaces/{metadata.namespace}/{resource}"
         if self._host.client.patch(f"{collection}/{metadata.name}", {"spec": spec}):
             return
         owner = {"apiVersion": "v1", "kind": "Pod", "name": metadata.name, "uid": metadata.uid}

@@ -88,7 +88,10 @@ def load_speed(path: Path = _SPEED) -> Speed:
 
 
 class ModelServer:
-    """One running server. `now` gives the instant that answers carry; `flaws` is for tests of the acceptance."""
+    """One server, which has its `port` on 127.0.0.1 from the first and answers between `start` and `stop`.
+
+    `now` gives the instant that answers carry; `flaws` is for tests of the acceptance.
+    """
 
     def __init__(
         self,
@@ -107,21 +110,17 @@ class ModelServer:
         self._counts: Counter[str] = Counter()
         self._server: uvicorn.Server | None = None
         self._thread: threading.Thread | None = None
-        self._port = 0
-
-    @property
-    def port(self) -> int:
-        """The port on 127.0.0.1; 0 before the start."""
-        return self._port
+        # Bound but not listening: the port is ours, and refuses connections until the start.
+        self._listener = socket.socket()
+        self._listener.bind(("127.0.0.1", 0))
+        self.port: int = self._listener.getsockname()[1]
 
     def start(self) -> None:
         """Listen and answer. Raises ClusterFailed when the server is not up within half a minute."""
-        listener = socket.create_server(("127.0.0.1", 0))
-        self._port = listener.getsockname()[1]
         config = uvicorn.Config(self._app(), log_config=None, lifespan="off", ws="none", http="h11", loop="asyncio")
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(
-            target=self._server.run, kwargs={"sockets": [listener]}, name="model-server", daemon=True
+            target=self._server.run, kwargs={"sockets": [self._listener]}, name="model-server", daemon=True
         )
         self._thread.start()
         deadline = time.monotonic() + _START_S
@@ -132,11 +131,11 @@ class ModelServer:
 
     def stop(self) -> None:
         """Stop answering, also in the middle of an answer. Idempotent."""
-        if self._server is None or self._thread is None:
-            return
-        self._server.should_exit = self._server.force_exit = True
-        self._thread.join(timeout=_START_S)
-        self._server = self._thread = None
+        if self._server is not None and self._thread is not None:
+            self._server.should_exit = self._server.force_exit = True
+            self._thread.join(timeout=_START_S)
+            self._server = self._thread = None
+        self._listener.close()
 
     def take_busy(self) -> timedelta:
         """How long the model has worked since this was last asked, by the modelled speed."""

@@ -14,6 +14,7 @@ import openai
 import pytest
 from kr8s.objects import APIObject, DaemonSet, Deployment, Namespace, Node, Pod, Secret
 
+from rehearsal.barrier import Barrier
 from rehearsal.delays import Delay, Delays, Scenario, load_constants, load_scenario
 from rehearsal.kubelet import Kubelet
 from rehearsal.kubernetes import LocalCluster
@@ -46,7 +47,9 @@ Eventually = Callable[[Callable[[], bool]], bool]
 
 @pytest.fixture(scope="module")
 def api(cluster: LocalCluster) -> kr8s.Api:
-    return kr8s.api(kubeconfig=str(cluster.kubeconfig))
+    api = kr8s.api(kubeconfig=str(cluster.kubeconfig))
+    Namespace({"metadata": {"name": "vllm"}}, api=api).create()
+    return api
 
 
 @pytest.fixture
@@ -56,7 +59,7 @@ def scenario() -> Scenario:
 
 def exact_delays() -> Delays:
     """The delays of a start, each with one possible length."""
-    delays, _ = load_constants()
+    delays = load_constants().delays
     exact = {
         name: Delay(low_s=seconds, high_s=seconds, source="this test", date="2027-01-01", confidence="assumed")
         for name, seconds in SECONDS.items()
@@ -71,7 +74,7 @@ def world() -> World:
 
 @pytest.fixture
 def kubelet(world: World, cluster: LocalCluster, scenario: Scenario, tmp_path: Path) -> Iterator[Kubelet]:
-    kubelet = Kubelet(world, cluster, scenario, log_folder=tmp_path / "pod-logs", barrier_s=60)
+    kubelet = Kubelet(world, cluster, scenario, log_folder=tmp_path / "pod-logs", barrier=Barrier(limit_s=60))
     yield kubelet
     for name in (GPU_NODE.name, SYSTEM_NODE.name):
         kubelet.gone(name)
@@ -86,26 +89,28 @@ def device_plugin(api: kr8s.Api) -> Iterator[None]:
 
 @pytest.fixture
 def deployment(api: kr8s.Api, eventually: Eventually) -> Iterator[None]:
-    with in_namespace(api, eventually), applied(Secret, secret(), api), applied(Deployment, model(), api):
-        assert eventually(lambda: len(model_pods(api)) == 1)
+    with applied(Secret, secret(), api), deployed(api, eventually, model()):
         yield
-
-
-@contextmanager
-def in_namespace(api: kr8s.Api, eventually: Eventually) -> Iterator[None]:
-    namespace = Namespace({"metadata": {"name": "vllm"}}, api=api)
-    assert eventually(lambda: not namespace.exists())
-    namespace.create()
-    yield
-    namespace.delete()
 
 
 @contextmanager
 def applied(kind: type[APIObject], manifest: dict[str, object], api: kr8s.Api) -> Iterator[APIObject]:
     thing = kind(manifest, api=api)
     thing.create()
-    yield thing
-    thing.delete()
+    try:
+        yield thing
+    finally:
+        thing.delete()
+
+
+@contextmanager
+def deployed(api: kr8s.Api, eventually: Eventually, manifest: dict[str, object]) -> Iterator[Deployment]:
+    """The model's Deployment with its one pod made; afterwards without any."""
+    with applied(Deployment, manifest, api) as deployment:
+        assert isinstance(deployment, Deployment)
+        assert eventually(lambda: len(model_pods(api)) == 1)
+        yield deployment
+    assert eventually(lambda: not model_pods(api))
 
 
 def labelled(name: str, namespace: str) -> dict[str, object]:
@@ -273,7 +278,7 @@ def test_two_equal_worlds_tell_one_story(
 ) -> None:
     stories = []
     for number in range(2):
-        world = World(START, 7, load_constants()[0])
+        world = World(START, 7, load_constants().delays)
         kubelet = Kubelet(world, cluster, scenario, log_folder=tmp_path / str(number))
         kubelet.joined(GPU_NODE)
         pass_time(world, 3600)
@@ -296,7 +301,7 @@ def test_without_a_device_plugin_gpus_never_appear(world: World, kubelet: Kubele
 def test_a_device_plugin_that_does_not_tolerate_the_taint_brings_no_gpus(
     world: World, cluster: LocalCluster, scenario: Scenario, tmp_path: Path, api: kr8s.Api
 ) -> None:
-    impatient = Kubelet(world, cluster, scenario, log_folder=tmp_path, barrier_s=2)
+    impatient = Kubelet(world, cluster, scenario, log_folder=tmp_path, barrier=Barrier(limit_s=2))
     with applied(DaemonSet, daemon_set(tolerations=[]), api):
         impatient.joined(GPU_NODE)
         pass_time(world, 3600)
@@ -323,12 +328,7 @@ def test_a_startup_probe_that_is_too_short_ends_the_container_and_the_load_begin
     world: World, kubelet: Kubelet, api: kr8s.Api, eventually: Eventually
 ) -> None:
     probe = {"periodSeconds": 10, "failureThreshold": 30}
-    with (
-        in_namespace(api, eventually),
-        applied(Secret, secret(), api),
-        applied(Deployment, model(startup_probe=probe), api),
-    ):
-        assert eventually(lambda: len(model_pods(api)) == 1)
+    with applied(Secret, secret(), api), deployed(api, eventually, model(startup_probe=probe)):
         kubelet.joined(GPU_NODE)
         pass_time(world, 90 + 299)
         assert the_pod(api).status.containerStatuses[0].restartCount == 0
@@ -346,8 +346,7 @@ def test_a_startup_probe_that_is_too_short_ends_the_container_and_the_load_begin
 def test_a_pod_without_its_secret_does_not_start_and_says_why(
     world: World, kubelet: Kubelet, api: kr8s.Api, eventually: Eventually
 ) -> None:
-    with in_namespace(api, eventually), applied(Deployment, model(), api):
-        assert eventually(lambda: len(model_pods(api)) == 1)
+    with deployed(api, eventually, model()):
         kubelet.joined(GPU_NODE)
         pass_time(world, 3600)
         assert the_pod(api).status.containerStatuses[0].state.waiting.reason == "CreateContainerConfigError"
@@ -360,19 +359,13 @@ def test_a_pod_that_comes_after_its_node_is_noticed_when_the_operation_has_ended
 ) -> None:
     kubelet.joined(GPU_NODE)
     pass_time(world, 100)
-    with (
-        in_namespace(api, eventually),
-        applied(Secret, secret(), api),
-        applied(Deployment, model(gpus=4), api) as thing,
-    ):
+    with applied(Secret, secret(), api), applied(Deployment, model(gpus=4), api):
         kubelet.settle()
         pass_time(world, 100 + 420)
         assert condition(the_pod(api), "Ready") == ("True", stamp(520))
-        thing.delete()
-        assert eventually(lambda: not model_pods(api))
-        kubelet.settle()
-        assert kinds(world)[-1] == "pod_gone"
-        Deployment(model(), api=api).create()
+    assert eventually(lambda: not model_pods(api))
+    kubelet.settle()
+    assert kinds(world)[-1] == "pod_gone"
 
 
 @pytest.mark.usefixtures("device_plugin", "deployment")
