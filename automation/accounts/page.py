@@ -45,7 +45,7 @@ def page(report: Report) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(usd=usd, number=number, at=at, length=length, seconds=seconds)
+    environment.filters.update(usd=usd, number=number, at=at, day=day, length=length, seconds=seconds)
     return environment.get_template("page.html.j2").render(
         report=report,
         bars=bars(report),
@@ -73,6 +73,12 @@ def at(instant: datetime | None) -> str:
         return _UNKNOWN
     utc = instant.astimezone(UTC)
     return f"{utc.day} {utc:%b %Y, %H:%M:%S}"
+
+
+def day(instant: datetime) -> str:
+    """For example 1 Dec 11:30."""
+    utc = instant.astimezone(UTC)
+    return f"{utc.day} {utc:%b %H:%M}"
 
 
 def length(started: datetime, ended: datetime | None) -> str:

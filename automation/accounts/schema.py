@@ -21,22 +21,22 @@ class _Part(BaseModel):
 class BlockPart(_Part):
     """The reservation that the session ran on."""
 
-    reservation_id: str
-    offering_id: str | None = Field(description="None when the reservation was bought elsewhere")
-    instance_type: str
-    instance_count: int
-    availability_zone: str
-    start: datetime
-    end: datetime
+    reservation_id: str = Field(description="cr-…")
+    offering_id: str | None = Field(description="cb-…; null when the reservation was bought elsewhere")
+    instance_type: str = Field(description="EC2's name of it")
+    instance_count: int = Field(description="instances in the reservation")
+    availability_zone: str = Field(description="by name, as this account sees it")
+    start: datetime = Field(description="the first paid second")
+    end: datetime = Field(description="the last paid second")
     fee_usd: Number = Field(description="US$, the whole fee, all instances")
 
 
 class PurchasePart(_Part):
     """A purchase that the session made."""
 
-    offering_id: str
-    reservation_id: str
-    fee_usd: Number = Field(description="US$")
+    offering_id: str = Field(description="cb-…")
+    reservation_id: str = Field(description="cr-…")
+    fee_usd: Number = Field(description="US$, paid up front")
     bought_at: datetime = Field(description="AWS's time")
 
 
@@ -44,8 +44,8 @@ class PhasePart(_Part):
     """A phase of the session."""
 
     name: str = Field(description="buy, prepare, wait, start, accept, serve, drain, destroy or sweep")
-    started: datetime
-    ended: datetime | None = Field(description="None while it lasts")
+    started: datetime = Field(description="AWS's time")
+    ended: datetime | None = Field(description="null while it lasts")
     paid: bool = Field(description="whether a part of it lies in the block's paid time")
 
 
@@ -66,9 +66,9 @@ class MinutesLost(_Part):
 class CheckPart(_Part):
     """An acceptance check, as its last run found it."""
 
-    check: str
-    ok: bool
-    detail: str
+    check: str = Field(description="model_id, chat, reasoning, streaming, tool_call, wrong_key or wrong_model")
+    ok: bool = Field(description="whether the endpoint did what was promised")
+    detail: str = Field(description="what was seen, in a sentence")
 
 
 class CostPart(_Part):
@@ -85,26 +85,26 @@ class CostPart(_Part):
 class ResidualPart(_Part):
     """Something that was still there at the last sweep; without an id: what could not be looked at."""
 
-    kind: str
-    resource_id: str
-    region: str
-    detail: str
-    usd_per_day: Number
+    kind: str = Field(description="for example nat_gateway")
+    resource_id: str = Field(description="AWS's id or name; empty: could not be looked at")
+    region: str = Field(description="where it is")
+    detail: str = Field(description="its state, or why it could not be looked at")
+    usd_per_day: Number = Field(description="US$, by list price")
 
 
 class FaultPart(_Part):
     """Something that went wrong, repaired or not."""
 
-    at: datetime
-    what: str
+    at: datetime = Field(description="AWS's time")
+    what: str = Field(description="a sentence")
 
 
 class ConstantPart(_Part):
     """A figure of the catalogue that this report rests on."""
 
-    name: str
-    value: Number
-    source: str
+    name: str = Field(description="its name in planning/catalogue/, which has its unit and date too")
+    value: Number = Field(description="the figure")
+    source: str = Field(description="where it was read")
     confidence: str = Field(description="A primary document, B third party with its method, C one note, or assumed")
 
 
@@ -122,7 +122,7 @@ class BillLine(_Part):
 class Report(_Part):
     """A session's accounts. `bill` is for the page and not part of report.json."""
 
-    session: str
+    session: str = Field(description="its id: the name of its stack and of its cluster")
     route: str = Field(description="how the model is served: eks")
     mode: Literal["aws", "rehearsal"] = Field(description="in a rehearsal every minute and dollar is a model value")
     outcome: str = Field(description="ok, else what is wrong in a few words; running while it is not over")
@@ -132,7 +132,7 @@ class Report(_Part):
     first_token_seconds: Number | None = Field(
         description="from the start of the block until the acceptance was through; null when it never was"
     )
-    served_minutes: Number
+    served_minutes: Number = Field(description="from the acceptance to the drain, without restarts")
     paid_minutes: Number = Field(description="of the block, whatever its number of instances")
     served_share: Number = Field(description="served_minutes / paid_minutes, four places")
     minutes_lost: MinutesLost = Field(description="with served_minutes they add up to paid_minutes exactly")
@@ -141,5 +141,5 @@ class Report(_Part):
     residual: tuple[ResidualPart, ...] = Field(description="empty: proved that nothing is left")
     faults: tuple[FaultPart, ...]
     constants_used: tuple[ConstantPart, ...]
-    versions: dict[str, str]
+    versions: dict[str, str] = Field(description="by name, of what the session was run with")
     bill: tuple[BillLine, ...] = Field(default=(), exclude=True)
