@@ -1,7 +1,7 @@
 """The report in a terminal, for the end of a session."""
 
 from rich import box
-from rich.console import Group, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
@@ -14,14 +14,14 @@ _BAR = 30
 _STYLES = {"start": "blue", "restart": "red", "tail": "bright_black"}
 
 
-def summary(report: Report) -> RenderableType:
-    """What a person wants to know first, in some 25 lines; `Console.print` shows it in any width from 60 on."""
+def print_summary(report: Report, console: Console) -> None:
+    """Print what a person wants to know first, in some 25 lines, at any width from 60 on."""
     good = report.outcome == "ok"
     title = f"REHEARSAL  {report.session}" if report.mode == "rehearsal" else report.session
     parts: list[RenderableType] = [_headline(report), _lost(report), _checks(report), _left(report)]
     if report.mode == "rehearsal":
         parts.append(Text("A rehearsal: every minute and dollar here is a model value.", style="yellow"))
-    return Panel(Group(*parts), title=title, border_style="green" if good else "red", box=box.ROUNDED)
+    console.print(Panel(Group(*parts), title=title, border_style="green" if good else "red", box=box.ROUNDED))
 
 
 def _headline(report: Report) -> Table:

@@ -37,7 +37,8 @@ class StartupView:
 
     `phase` is the first unfinished one of STARTUP_PHASES, None when all are over; `ended` are those before it, each
     with the instant of its end; `sentence` says what is waited for; `late_by` is how far the phase is over its budget,
-    zero while it is within it. `ready` and `restarts` are of the pods that serve the model.
+    zero while it is within it. `ready` and `restarts` are of the pods that serve the model. `unknown`: something could
+    not be read, the sentence says what and why, and a `ready` that is false proves nothing.
     """
 
     phase: str | None
@@ -46,6 +47,7 @@ class StartupView:
     late_by: timedelta
     ready: bool
     restarts: int
+    unknown: bool = False
 
 
 def look(
@@ -90,6 +92,7 @@ def view(facts: Facts, expected: Expected, marks: Iterable[StartupMark] = (), *,
         late_by=_late_by(unfinished, max([expected.since, *ends.values()]), expected.budget, now),
         ready=_ready_since(facts, expected) is not None,
         restarts=sum(pod.restarts for pod in facts.pods),
+        unknown=bool(facts.unknown),
     )
 
 

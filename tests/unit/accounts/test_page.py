@@ -11,7 +11,7 @@ from rich.console import Console
 from automation.accounts.page import page
 from automation.accounts.report import build
 from automation.accounts.schema import Report
-from automation.accounts.summary import summary
+from automation.accounts.summary import print_summary
 from automation.accounts.waterfall import bars, rows
 from automation.session.record import Record, Residual
 from planning.catalogue import load
@@ -137,7 +137,7 @@ def test_the_terminal_names_what_failed_and_what_is_left(told_otherwise: Otherwi
     bad = told_otherwise(residual=(left,), acceptance=(check, *record.acceptance[1:]), outcome="something is left")
     console = Console(width=100)
     with console.capture() as capture:
-        console.print(summary(report_of(bad)))
+        print_summary(report_of(bad), console)
     for said in ("something is left", "6 of 7 checks", "model_id: /v1/models lists nothing.", "vpc vpc-1"):
         assert said in capture.get()
 
@@ -146,7 +146,7 @@ def test_the_terminal_names_what_failed_and_what_is_left(told_otherwise: Otherwi
 def test_the_terminal_says_the_same(record: Record, width: int) -> None:
     console = Console(width=width)
     with console.capture() as capture:
-        console.print(summary(report_of(record)))
+        print_summary(report_of(record), console)
     text = capture.get()
     for said in ("REHEARSAL", "ok", "95.71 %", "US$3,106.20", "50.00", "7 of 7 checks"):
         assert said in text

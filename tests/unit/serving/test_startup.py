@@ -119,6 +119,8 @@ def test_an_end_once_established_stands() -> None:
 def test_what_could_not_be_read_is_not_taken_for_missing() -> None:
     seen = view(Facts(unknown=("AWS did not answer while looking.",)), EXPECTED, now=at(1))
     assert seen.sentence == "Not known what is waited for: AWS did not answer while looking."
+    assert seen.unknown
+    assert not view(READY, EXPECTED, now=at(12)).unknown
 
 
 def test_a_phase_over_its_budget_is_late_by_the_difference() -> None:
