@@ -16,7 +16,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import grpc
+import grpc  # type: ignore[import-untyped]
 from pulumi.automation._server import LanguageServer
 from pulumi.runtime.proto import language_pb2
 from pulumi.runtime.proto.language_pb2_grpc import add_LanguageRuntimeServicer_to_server
@@ -56,7 +56,7 @@ class LanguageHost(LanguageServer):
             runpy.run_path(str(program / "__main__.py"), run_name="__main__")
 
         self.program = run
-        response: language_pb2.RunResponse = super().Run(request, context)
+        response: language_pb2.RunResponse = super().Run(request, context)  # type: ignore[no-untyped-call]
         return response
 
 

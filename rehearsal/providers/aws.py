@@ -8,31 +8,26 @@ from __future__ import annotations
 
 import functools
 import importlib.metadata
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
-import grpc
+import grpc  # type: ignore[import-untyped]
 from botocore.exceptions import BotoCoreError, ClientError
-from google.protobuf import empty_pb2
+from google.protobuf import empty_pb2  # type: ignore[import-untyped]
 from pulumi.runtime.proto import plugin_pb2, provider_pb2
 from pulumi.runtime.proto.provider_pb2_grpc import ResourceProviderServicer
 
 from rehearsal.providers.cloud import Cloud
-from rehearsal.providers.compare import autoname, changed_inputs, compare, observed_inputs, previewed
+from rehearsal.providers.compare import autoname, compare, previewed
 from rehearsal.providers.critical_path import Kind, Mutation
 from rehearsal.providers.functions import FUNCTIONS
+from rehearsal.providers.lifecycle import Lifecycle, with_derived
 from rehearsal.providers.operations import OperationLog
-from rehearsal.providers.protocol import UNKNOWN, Properties, Refused, Unhealthy, Wire, abort
+from rehearsal.providers.protocol import UNKNOWN, Refused, Unhealthy, Wire, abort
 from rehearsal.providers.resources import ROWS
-from rehearsal.providers.resources.row import Api, Row, is_busy, is_gone, unknown_inputs
+from rehearsal.providers.resources.row import Row, is_gone, unknown_inputs
 from rehearsal.providers.sessions import Session
-
-# A delete that AWS refuses as "in use" is tried again for as long as it takes other requests in flight to end. Virtual
-# time stands still meanwhile, so what is still in use then stays in use.
-_DELETE_TRIES = 8
-_DELETE_PAUSE_S = 0.25
 
 _TABLE = "rehearsal/providers/resources/ (docs/design.md)"
 
@@ -151,66 +146,59 @@ class AwsProvider(ResourceProviderServicer):
 
     @_answered
     def Create(self, request: provider_pb2.CreateRequest, context: grpc.ServicerContext) -> provider_pb2.CreateResponse:
-        row, session = self._row(request.urn), self._session(context)
-        inputs = Wire.decode(request.properties)
+        row, inputs = self._row(request.urn), Wire.decode(request.properties)
         if request.preview:
-            foreseen = self._outputs(previewed(row, inputs.values), inputs)
+            foreseen = with_derived(previewed(row, inputs.values), inputs)
             return provider_pb2.CreateResponse(properties=foreseen.encode())
         self._refuse_unknown(request.urn, inputs)
-        api = self._api_of(row, session, inputs)
+        life = self._lifecycle(row, context, inputs)
         with self._recorded(row, request.urn, "create", inputs):
-            resource_id = row.create(api, inputs.values)
-        outputs = self._completed(row, api, resource_id, inputs)
+            resource_id = life.create(inputs)
+        outputs = life.completed(resource_id, inputs)
         return provider_pb2.CreateResponse(id=resource_id, properties=outputs.encode())
 
     @_answered
     def Read(self, request: provider_pb2.ReadRequest, context: grpc.ServicerContext) -> provider_pb2.ReadResponse:
-        row, session = self._row(request.urn), self._session(context)
-        inputs, state = Wire.decode(request.inputs), Wire.decode(request.properties)
-        known = Wire(values=state.values | inputs.values, secret=state.secret | inputs.secret)
-        api = self._api_of(row, session, known)
-        try:
-            seen = self._seen(row, api, request.id, known)
-        except ClientError as error:
-            if is_gone(error):
-                return provider_pb2.ReadResponse()
-            raise
+        inputs = Wire.decode(request.inputs)
+        known = Wire.decode(request.properties) | inputs
+        life = self._lifecycle(self._row(request.urn), context, known)
+        seen = life.seen(request.id, known)
         if seen is None:
             return provider_pb2.ReadResponse()
-        observed = Wire(values=observed_inputs(row, inputs.values, seen.values), secret=inputs.secret)
-        self._refuse_unhealthy(row, api, request.id, seen, observed)
+        observed = life.observed(inputs, seen)
+        life.refuse_unhealthy(request.id, seen, observed)
         return provider_pb2.ReadResponse(id=request.id, properties=seen.encode(), inputs=observed.encode())
 
     @_answered
     def Update(self, request: provider_pb2.UpdateRequest, context: grpc.ServicerContext) -> provider_pb2.UpdateResponse:
-        row, session = self._row(request.urn), self._session(context)
+        row = self._row(request.urn)
         new, old, state = (Wire.decode(one) for one in (request.news, request.old_inputs, request.olds))
+        # What is no longer secret among the inputs is no longer secret in the state.
+        known = Wire(values=state.values | new.values, secret=new.secret)
         if request.preview:
-            foreseen = state.values | new.values | dict.fromkeys(row.renewed, UNKNOWN)
-            return provider_pb2.UpdateResponse(properties=self._outputs(foreseen, new).encode())
+            foreseen = with_derived(known.values | dict.fromkeys(row.renewed, UNKNOWN), known)
+            return provider_pb2.UpdateResponse(properties=foreseen.encode())
         self._refuse_unknown(request.urn, new)
-        api = self._api_of(row, session, new)
+        life = self._lifecycle(row, context, new)
         with self._recorded(row, request.urn, "update", new):
-            self._apply(row, api, request.id, old.values, new.values, state.values)
-        outputs = self._exists(row, api, request.id, Wire(values=state.values | new.values, secret=new.secret))
-        self._refuse_unhealthy(row, api, request.id, outputs, new)
+            life.update(request.id, old, new, state)
+        outputs = life.existing(request.id, known)
+        life.refuse_unhealthy(request.id, outputs, new)
         return provider_pb2.UpdateResponse(properties=outputs.encode())
 
     @_answered
     def Delete(self, request: provider_pb2.DeleteRequest, context: grpc.ServicerContext) -> empty_pb2.Empty:
-        row, session = self._row(request.urn), self._session(context)
-        state, inputs = Wire.decode(request.properties), Wire.decode(request.old_inputs)
-        known = Wire(values=state.values | inputs.values)
-        api = self._api_of(row, session, known)
+        row = self._row(request.urn)
+        known = Wire.decode(request.properties) | Wire.decode(request.old_inputs)
         try:
             with self._recorded(row, request.urn, "delete", known):
-                _delete(row, api, request.id, known.values)
+                self._lifecycle(row, context, known).delete(request.id, known)
         except ClientError as error:
             if not is_gone(error):
                 raise
         return empty_pb2.Empty()
 
-    # --- The table, AWS, and what they say ---
+    # --- The table, and what the engine said before ---
 
     def _row(self, urn: str) -> Row:
         token = urn.split("::")[2].rsplit("$", 1)[-1]
@@ -221,64 +209,13 @@ class AwsProvider(ResourceProviderServicer):
     def _session(self, context: grpc.ServicerContext) -> Session:
         return self._sessions.get(context.peer(), Session())
 
-    def _api_of(self, row: Row, session: Session, known: Wire) -> Api:
-        return self._cloud.api(row.service, known.values.get("region") or session.region)
-
-    def _completed(self, row: Row, api: Api, resource_id: str, inputs: Wire) -> Wire:
-        """Finish a new resource, and its outputs. Raises Refused, and Unhealthy: it exists already, whatever fails."""
-        failure = None
-        try:
-            row.complete(api, resource_id, inputs.values)
-        except ClientError as error:
-            failure = error
-        outputs = self._exists(row, api, resource_id, inputs)
-        if failure is not None:
-            observed = Wire(values=observed_inputs(row, inputs.values, outputs.values), secret=inputs.secret)
-            raise Unhealthy(resource_id, outputs, observed, (str(failure),))
-        self._refuse_unhealthy(row, api, resource_id, outputs, inputs)
-        return outputs
-
-    def _exists(self, row: Row, api: Api, resource_id: str, known: Wire) -> Wire:
-        """The outputs of a resource that was just created or changed. Raises Refused."""
-        seen = self._seen(row, api, resource_id, known)
-        if seen is None:
-            raise Refused(f"{row.token} {resource_id} is gone right after its creation or change")
-        return seen
-
-    def _seen(self, row: Row, api: Api, resource_id: str, known: Wire) -> Wire | None:
-        """What AWS shows of the resource, and of what is `known` of it that which AWS never shows."""
-        shown = row.read(api, resource_id, known.values)
-        if shown is None:
-            return None
-        hidden = {field.name for field in row.fields if field.write_only}
-        kept = {name: value for name, value in known.values.items() if name in hidden}
-        return self._outputs(kept | shown | {"region": api.region}, known)
-
-    def _outputs(self, values: Properties, source: Wire) -> Wire:
-        """`values` with `tagsAll`; secret is what is secret in `source`, and what is derived from that."""
-        if "tags" in values:
-            values = values | {"tagsAll": values["tags"]}
-        derived = {"tagsAll"} if "tags" in source.secret else set()
-        return Wire(values=values, secret=source.secret | derived)
-
-    def _refuse_unhealthy(self, row: Row, api: Api, resource_id: str, outputs: Wire, inputs: Wire) -> None:
-        problems = row.problems(api, resource_id)
-        if problems:
-            raise Unhealthy(resource_id, outputs, inputs, problems)
+    def _lifecycle(self, row: Row, context: grpc.ServicerContext, known: Wire) -> Lifecycle:
+        region = known.values.get("region") or self._session(context).region
+        return Lifecycle(row=row, api=self._cloud.api(row.service, region))
 
     def _refuse_unknown(self, urn: str, inputs: Wire) -> None:
         if inputs.unknown:
             raise Refused(f"{urn}: {', '.join(inputs.unknown)} must be known before it can be created or changed")
-
-    def _apply(self, row: Row, api: Api, resource_id: str, old: Properties, new: Properties, state: Properties) -> None:
-        changed = changed_inputs(old, new)
-        if "tags" in changed:
-            mine, theirs = new.get("tags", {}), old.get("tags", {})
-            put = {key: value for key, value in mine.items() if theirs.get(key) != value}
-            row.retag(api, resource_id, state | new, put, sorted(theirs.keys() - mine.keys()))
-        to_set = {name for name in changed - {"tags", "region"} if not row.known_fields[name].write_only}
-        if to_set:
-            row.change(api, resource_id, new, to_set)
 
     @contextmanager
     def _recorded(self, row: Row, urn: str, kind: Kind, inputs: Wire) -> Iterator[None]:
@@ -290,16 +227,3 @@ class AwsProvider(ResourceProviderServicer):
         finally:
             delay = row.delay(kind, inputs.values)
             self._log.record(Mutation(urn=urn, kind=kind, delay=delay, failed=failed))
-
-
-def _delete(row: Row, api: Api, resource_id: str, known: Properties) -> None:
-    for _ in range(_DELETE_TRIES):
-        try:
-            row.delete(api, resource_id, known)
-        except ClientError as error:
-            if not is_busy(error):
-                raise
-            time.sleep(_DELETE_PAUSE_S)
-        else:
-            return
-    row.delete(api, resource_id, known)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, cast
 
 from pulumi.runtime.proto import provider_pb2
 
 from rehearsal.providers.protocol import UNKNOWN, Properties
 from rehearsal.providers.resources.row import Field, Row, equal, like
+
+_DiffKind = provider_pb2.PropertyDiff.Kind.ValueType
 
 _DEFAULTS = "__defaults"
 """Lists the inputs that the provider chose and not the user, as the Terraform bridge writes it."""
@@ -51,7 +53,8 @@ def compare(row: Row, old: Properties, new: Properties) -> provider_pb2.DiffResp
         diffs=top,
         replaces=sorted({path.split(".")[0] for path in replacing}),
         detailedDiff={
-            path: provider_pb2.PropertyDiff(kind=kind, inputDiff=True) for path, kind in sorted(detailed.items())
+            path: provider_pb2.PropertyDiff(kind=cast("_DiffKind", kind), inputDiff=True)
+            for path, kind in sorted(detailed.items())
         },
         hasDetailedDiff=True,
         deleteBeforeReplace=bool(replacing) and (row.delete_first or fixed_name),

@@ -13,10 +13,10 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import grpc.aio
+import grpc.aio  # type: ignore[import-untyped]
 import pulumi
 import pulumi_aws as aws
-from google.protobuf import empty_pb2
+from google.protobuf import empty_pb2  # type: ignore[import-untyped]
 from pulumi.provider import ConstructResult, Provider
 from pulumi.provider.server import ProviderServicer
 from pulumi.runtime.proto import plugin_pb2, provider_pb2
@@ -172,7 +172,8 @@ class _EksProvider(Provider):
         component = _Cluster(name, inputs, options or pulumi.ResourceOptions())
         cluster = component.cluster
         # EKS's kubeconfig exists once the cluster does; here it is that of the local control plane behind it.
-        kubeconfig = pulumi.Output.secret(cluster.endpoint.apply(lambda _: self._kubeconfig_json()))
+        text: pulumi.Output[str] = cluster.endpoint.apply(lambda _: self._kubeconfig_json())
+        kubeconfig: pulumi.Output[str] = pulumi.Output.secret(text)
         state = {
             "eksCluster": cluster,
             "kubeconfigJson": kubeconfig,

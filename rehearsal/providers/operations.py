@@ -106,7 +106,7 @@ def _listener(address: str) -> psutil.Process | None:
     """The process that listens at `address`, if it can be seen."""
     port = int(address.rpartition(":")[2] or 0)
     for connection in psutil.net_connections("tcp"):
-        listens = connection.status == psutil.CONN_LISTEN and connection.laddr.port == port
+        listens = connection.status == psutil.CONN_LISTEN and connection.laddr and connection.laddr.port == port
         if listens and connection.pid is not None:
             try:
                 return psutil.Process(connection.pid)

@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 
-import grpc
-from google.protobuf import struct_pb2
+import grpc  # type: ignore[import-untyped]
+from google.protobuf import struct_pb2  # type: ignore[import-untyped]
 from pulumi.runtime.proto import errors_pb2, provider_pb2, status_pb2
 
 Properties = dict[str, Any]
@@ -66,11 +66,11 @@ class Wire:
         values: Properties = {}
         secret = set()
         for name, value in struct.fields.items():
-            found: list[bool] = []
-            plain = _plain(value, lambda found=found: found.append(True))
+            secrets: list[str] = []
+            plain = _plain(value, secrets)
             if plain is not None:
                 values[name] = plain
-                if found:
+                if secrets:
                     secret.add(name)
         return Wire(values=values, secret=frozenset(secret))
 
@@ -80,6 +80,10 @@ class Wire:
         return struct_pb2.Struct(
             fields={name: _secret(field) if name in self.secret else field for name, field in fields.items()}
         )
+
+    def __or__(self, other: Wire) -> Wire:
+        """Both, as for dictionaries; what is secret in one is secret."""
+        return Wire(values=self.values | other.values, secret=self.secret | other.secret)
 
     @property
     def unknown(self) -> tuple[str, ...]:
@@ -135,7 +139,8 @@ class Server:
         self._pool.shutdown()
 
 
-def _plain(value: struct_pb2.Value, on_secret: Callable[[], None]) -> Any:
+def _plain(value: struct_pb2.Value, secrets: list[str]) -> Any:
+    """The value without its marks; each secret in it leaves its signature in `secrets`."""
     match value.WhichOneof("kind"):
         case "bool_value":
             return value.bool_value
@@ -145,22 +150,22 @@ def _plain(value: struct_pb2.Value, on_secret: Callable[[], None]) -> Any:
         case "string_value":
             return UNKNOWN if value.string_value == _UNKNOWN_TEXT else value.string_value
         case "list_value":
-            return [_plain(item, on_secret) for item in value.list_value.values]
+            return [_plain(item, secrets) for item in value.list_value.values]
         case "struct_value":
-            return _plain_object(value.struct_value.fields, on_secret)
+            return _plain_object(value.struct_value.fields, secrets)
     return None
 
 
-def _plain_object(fields: Mapping[str, struct_pb2.Value], on_secret: Callable[[], None]) -> Any:
+def _plain_object(fields: Mapping[str, struct_pb2.Value], secrets: list[str]) -> Any:
     signature = fields[_SIGNATURE].string_value if _SIGNATURE in fields else None
     if signature is None:
-        members = {name: _plain(item, on_secret) for name, item in fields.items()}
+        members = {name: _plain(item, secrets) for name, item in fields.items()}
         return {name: item for name, item in members.items() if item is not None}
     if signature == _SECRET or (signature == _OUTPUT and "secret" in fields and fields["secret"].bool_value):
-        on_secret()
+        secrets.append(signature)
     elif signature != _OUTPUT:
         raise Refused(f"a value with the signature {signature} (an asset, an archive or a resource) is not simulated")
-    return _plain(fields["value"], on_secret) if "value" in fields else UNKNOWN
+    return _plain(fields["value"], secrets) if "value" in fields else UNKNOWN
 
 
 def _message(value: Any) -> struct_pb2.Value:

@@ -77,6 +77,7 @@ ROWS: tuple[Row, ...] = (
     _Role(
         token="aws:iam/role:Role",
         service="iam",
+        regional=False,
         named="name",
         fields=(
             Field(name="name", aws="RoleName", replaces=True),
@@ -90,12 +91,14 @@ ROWS: tuple[Row, ...] = (
     _RolePolicyAttachment(
         token="aws:iam/rolePolicyAttachment:RolePolicyAttachment",
         service="iam",
+        regional=False,
         fields=(Field(name="role", aws="RoleName", replaces=True), pascal("policyArn", replaces=True)),
         taggable=False,
     ),
     _RolePolicy(
         token="aws:iam/rolePolicy:RolePolicy",
         service="iam",
+        regional=False,
         named="name",
         fields=(
             Field(name="name", aws="PolicyName", replaces=True),

@@ -6,9 +6,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
+from rehearsal.providers.critical_path import Kind
 from rehearsal.providers.protocol import Properties
 from rehearsal.providers.resources.cluster import EksRow, health_problems
-from rehearsal.providers.resources.row import Api, Field, Kind, Row, equal, same, to_aws
+from rehearsal.providers.resources.row import Api, Field, Row, equal, same, to_aws
 
 _BY_VERSION_CALL = frozenset({"version", "releaseVersion", "launchTemplate"})
 

@@ -84,9 +84,16 @@ class Field:
         return str(value).lower() if self.form == "flag_text" else value
 
 
-def same(name: str, *, replaces: bool = False, fields: tuple[Field, ...] = (), **how: bool) -> Field:
+def same(
+    name: str,
+    *,
+    replaces: bool = False,
+    read_only: bool = False,
+    write_only: bool = False,
+    fields: tuple[Field, ...] = (),
+) -> Field:
     """A field that AWS calls what Pulumi calls it, as in EKS."""
-    return Field(name=name, aws=name, replaces=replaces, fields=fields, **how)
+    return Field(name=name, aws=name, replaces=replaces, read_only=read_only, write_only=write_only, fields=fields)
 
 
 def pascal(name: str, *, replaces: bool = False, later: bool = False, fields: tuple[Field, ...] = ()) -> Field:
@@ -137,6 +144,7 @@ class Row(ABC):
     named: str | None = None
     renewed: tuple[str, ...] = ()
     taggable: bool = True
+    regional: bool = True
     delete_first: bool = False
     create_delay: str = "aws_call"
     update_delay: str = "aws_call"
@@ -149,11 +157,10 @@ class Row(ABC):
 
     @property
     def known_fields(self) -> Mapping[str, Field]:
-        """The inputs by name, with those that every resource has."""
-        general = [Field(name="region", aws="", replaces=True)]
-        if self.taggable:
-            general.append(Field(name="tags", aws=""))
-        return {field.name: field for field in (*self.fields, *general)}
+        """The inputs by name, with those that nearly every resource has."""
+        region = [Field(name="region", aws="", replaces=True)] if self.regional else []
+        tags = [Field(name="tags", aws="")] if self.taggable else []
+        return {field.name: field for field in (*self.fields, *region, *tags)}
 
     @abstractmethod
     def create(self, api: Api, inputs: Properties) -> str:
@@ -161,6 +168,7 @@ class Row(ABC):
 
     def complete(self, api: Api, resource_id: str, inputs: Properties) -> None:
         """The calls that a new resource needs besides."""
+        return
 
     @abstractmethod
     def read(self, api: Api, resource_id: str, known: Properties) -> Properties | None:
