@@ -203,17 +203,19 @@ class ModelPod:
         return {"running": {"startedAt": _timestamp(self._started_at)}}
 
     def _patch_status(self, phase: str, *, state: Manifest, ready: bool = False) -> None:
-        now = _timestamp(self._host.world.now)
+        bound = _timestamp(self._bound_at)
+        # Until it is ready for the first time a pod has been unready since it was bound.
+        since = _timestamp(self._host.world.now) if ready else bound
         status = {
             "phase": phase,
-            "startTime": _timestamp(self._bound_at),
+            "startTime": bound,
             "podIP": self._address,
             "podIPs": [{"ip": self._address}],
             "conditions": [
-                _condition("PodScheduled", True, _timestamp(self._bound_at)),
-                _condition("Initialized", True, _timestamp(self._bound_at)),
-                _condition("ContainersReady", ready, now),
-                _condition("Ready", ready, now),
+                _condition("PodScheduled", True, bound),
+                _condition("Initialized", True, bound),
+                _condition("ContainersReady", ready, since),
+                _condition("Ready", ready, since),
             ],
             "containerStatuses": [
                 {

@@ -60,8 +60,8 @@ def _wait(processes: tuple[psutil.Process, ...], seconds: float) -> tuple[psutil
 
 
 def lives(process: psutil.Process) -> bool:
-    """Whether it runs; a zombie does not."""
+    """Whether it runs. A zombie does not, once its last thread has ended: until then its ports are open."""
     try:
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+        return process.is_running() and (process.status() != psutil.STATUS_ZOMBIE or process.num_threads() > 1)
     except psutil.NoSuchProcess:
         return False

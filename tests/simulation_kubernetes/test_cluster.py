@@ -115,6 +115,20 @@ def test_two_control_planes_start_side_by_side(programs: Toolchain, tmp_path: Pa
             cluster.stop()
 
 
+@pytest.mark.parametrize("position", [0, 4], ids=["API server", "etcd"])
+def test_a_port_that_was_taken_meanwhile_is_met_with_other_ports(
+    position: int, programs: Toolchain, tmp_path: Path, world_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look = kubernetes._free_ports
+    with socket.create_server(("127.0.0.1", 0)) as other_program:
+        choices = [look(6), look(6)]
+        choices[0][position] = other_program.getsockname()[1]
+        monkeypatch.setattr(kubernetes, "_free_ports", lambda count: choices.pop(0))
+        cluster = kubernetes.start(tmp_path, programs, world_id=world_id)
+        cluster.stop()
+    assert cluster.folder.name == "cluster-2"
+
+
 def test_the_kubeconfig_holds_all_that_it_needs_and_only_its_owner_reads_it(cluster: LocalCluster) -> None:
     content = json.loads(cluster.kubeconfig_json())
     assert content == yaml.safe_load(cluster.kubeconfig.read_text())

@@ -138,7 +138,9 @@ def secret() -> dict[str, object]:
     return {"metadata": {"name": "vllm-api-key", "namespace": "vllm"}, "stringData": {"api-key": KEY}}
 
 
-def model(*, startup_probe: dict[str, int] | None = None, gpus: int = 8) -> dict[str, object]:
+def model(
+    *, startup_probe: dict[str, int] | None = None, gpus: int = 8, node_selector: dict[str, str] | None = None
+) -> dict[str, object]:
     container: dict[str, object] = {
         "name": "vllm",
         "image": "vllm/vllm-openai",
@@ -149,7 +151,7 @@ def model(*, startup_probe: dict[str, int] | None = None, gpus: int = 8) -> dict
     }
     if startup_probe is not None:
         container["startupProbe"] = {"httpGet": {"path": "/health", "port": 8000}, **startup_probe}
-    return workload("vllm", "vllm", container, tolerations=TOLERATIONS)
+    return workload("vllm", "vllm", container, tolerations=TOLERATIONS, nodeSelector=node_selector or {})
 
 
 def model_pods(api: kr8s.Api) -> list[Pod]:
@@ -209,7 +211,7 @@ def test_a_pod_waits_for_its_node_and_is_ready_by_virtual_time(world: World, kub
     pod = the_pod(api)
     assert pod.status.phase == "Running"
     assert pod.status.containerStatuses[0].state.running.startedAt == stamp(90)
-    assert condition(pod, "Ready")[0] == "False"
+    assert condition(pod, "Ready") == ("False", stamp(30))
 
     pass_time(world, 449)
     assert condition(the_pod(api), "Ready")[0] == "False"
@@ -309,6 +311,19 @@ def test_a_device_plugin_that_does_not_tolerate_the_taint_brings_no_gpus(
         impatient.gone(GPU_NODE.name)
         impatient.close()
     assert "see its tolerations" in str([entry.facts["what"] for entry in world.story if entry.kind == "fault"])
+
+
+@pytest.mark.usefixtures("device_plugin")
+def test_a_pod_that_the_scheduler_can_not_place_is_a_fault_in_its_own_words(
+    world: World, cluster: LocalCluster, scenario: Scenario, tmp_path: Path, api: kr8s.Api, eventually: Eventually
+) -> None:
+    impatient = Kubelet(world, cluster, scenario, log_folder=tmp_path, barrier=Barrier(limit_s=3))
+    with deployed(api, eventually, model(node_selector={"rent-the-block/role": "no-such-role"})):
+        impatient.joined(GPU_NODE)
+        pass_time(world, 3600)
+        impatient.gone(GPU_NODE.name)
+        impatient.close()
+    assert "didn't match Pod's node affinity/selector" in str(world.story[2].facts["what"])
 
 
 @pytest.mark.usefixtures("device_plugin")
