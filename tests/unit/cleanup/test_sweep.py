@@ -68,6 +68,8 @@ class Cloud:
 def target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Target]:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "testing")
+    # moto would first load hundreds of machine images that nothing here uses.
+    monkeypatch.setenv("MOTO_EC2_LOAD_DEFAULT_AMIS", "false")
     with mock_aws():
         yield Target(
             mode="aws",
@@ -87,7 +89,7 @@ def look(target: Target) -> tuple[Residual, ...]:
 
 def an_instance(cloud: Cloud) -> None:
     cloud.ec2.run_instances(
-        ImageId=cloud.ec2.describe_images()["Images"][0]["ImageId"],
+        ImageId=cloud.ec2.register_image(Name="image")["ImageId"],
         InstanceType="g6.xlarge",
         MinCount=1,
         MaxCount=1,
@@ -160,7 +162,7 @@ def a_cluster(cloud: Cloud) -> None:
 
 def a_scaling_group(cloud: Cloud) -> None:
     scaling, name = cloud.client("autoscaling"), f"eks-{cloud.session}"
-    image = cloud.ec2.describe_images()["Images"][0]["ImageId"]
+    image = cloud.ec2.register_image(Name="image")["ImageId"]
     scaling.create_launch_configuration(LaunchConfigurationName=name, ImageId=image, InstanceType="m7i.large")
     scaling.create_auto_scaling_group(
         AutoScalingGroupName=name,

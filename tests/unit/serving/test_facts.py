@@ -36,6 +36,8 @@ class StillClock:
 def target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Target]:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "testing")
+    # moto would first load hundreds of machine images that nothing here uses.
+    monkeypatch.setenv("MOTO_EC2_LOAD_DEFAULT_AMIS", "false")
     with mock_aws():
         yield Target(
             mode="aws",
@@ -148,7 +150,7 @@ def test_instances_are_counted_through_the_groups_auto_scaling_group(kube_api, t
     )
     name = made["nodegroup"]["resources"]["autoScalingGroups"][0]["name"]
     scaling = target.client("autoscaling")
-    image = target.client("ec2").describe_images()["Images"][0]["ImageId"]
+    image = target.client("ec2").register_image(Name="image")["ImageId"]
     scaling.create_launch_configuration(LaunchConfigurationName="l", ImageId=image, InstanceType="m5.large")
     scaling.create_auto_scaling_group(
         AutoScalingGroupName=name,
