@@ -22,7 +22,7 @@ def money(text: str) -> Decimal:
 Model = Annotated[str, typer.Option(help="Name in the catalogue of models.")]
 InstanceType = Annotated[str, typer.Option(help="EC2 instance type.")]
 Count = Annotated[int, typer.Option(help="How many instances.")]
-Hours = Annotated[int, typer.Option(help="Least length: whole days in hours.")]
+Hours = Annotated[int, typer.Option(help="Length: whole days, in hours.")]
 Region = Annotated[
     list[str] | None, typer.Option("--region", help="Region to look in; repeat it for more. Default: all enabled.")
 ]

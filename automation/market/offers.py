@@ -21,7 +21,7 @@ _AT_ONCE = 8
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """What to search for: the least length in hours, the earliest start, and the latest end."""
+    """What to search for: the length in hours, the earliest start, and the latest end."""
 
     instance_type: str
     instance_count: int

@@ -4,6 +4,7 @@ import os
 import secrets
 import string
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 
@@ -71,7 +72,12 @@ def check_request(request: RentRequest) -> None:
 
 
 def search(request: RentRequest, target: Target) -> tuple[RankedOffer, ...]:
-    """What could be bought for a request, best first. Raises NoOffer when AWS sells nothing like it."""
+    """What could be bought for a request, best first, those that are refused last.
+
+    AWS also shows the next shorter and longer blocks. One that is longer than what was asked for costs more than was
+    asked for, whatever its hours cost; one that starts at once may be up to a day shorter. Raises NoOffer when AWS
+    sells nothing like it.
+    """
     now = target.clock.now()
     wanted = offers.Wanted(
         instance_type=request.instance_type,
@@ -87,12 +93,21 @@ def search(request: RentRequest, target: Target) -> tuple[RankedOffer, ...]:
             happened=f"AWS offers no block of {request.instance_count} x {request.instance_type}.{silent}",
             remedy="Offers come and go: ask again later, for other lengths, or rent on demand.",
         )
-    return rank(
+    ranked = rank(
         found.offers,
         budget_of(request, load()),
         max_fee_usd=request.max_fee_usd,
         max_usd_per_useful_hour=request.max_usd_per_useful_hour,
     )
+    judged = [replace(each, refused=each.refused or _wrong_length(each.offer, request)) for each in ranked]
+    return tuple(sorted(judged, key=lambda each: each.refused is not None))
+
+
+def _wrong_length(offer: Offer, request: RentRequest) -> str | None:
+    asked, length = timedelta(hours=request.hours), offer.end - offer.start
+    if asked - timedelta(days=1) < length <= asked:
+        return None
+    return f"it lasts {length / timedelta(hours=1):g} hours, and {request.hours} were asked for"
 
 
 def best_offer(ranked: tuple[RankedOffer, ...]) -> Offer:

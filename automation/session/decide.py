@@ -24,7 +24,9 @@ ACCEPT_TRIES = 3
 SWEEP_TRIES = 6
 
 _SOON = timedelta(seconds=2)
-_STARTUP_LOOK = timedelta(seconds=5)
+_STARTUP_LOOK = timedelta(seconds=10)
+# The last phase before the endpoint can be used: each second until it is noticed is paid and lost.
+_ENGINE_LOOK = timedelta(seconds=5)
 _RUNNING_LOOK = timedelta(seconds=15)
 _PAYMENT_LOOK = timedelta(minutes=1)
 _LONGEST_LOOK = timedelta(minutes=30)
@@ -144,7 +146,8 @@ def _watch(plan: Plan, startup: StartupView | Unknown | None, record: Record, no
         return Wait(until=now + _STARTUP_LOOK, phase=record.phase, why=why)
     if not startup.ready:
         # Also after it has served: the account then calls these minutes a restart, and the acceptance runs again.
-        return Wait(until=now + _STARTUP_LOOK, phase="start", why=startup.sentence)
+        look = _ENGINE_LOOK if startup.phase == "engine" else _STARTUP_LOOK
+        return Wait(until=now + look, phase="start", why=startup.sentence)
     if record.accepted and record.phase in ("accept", "serve"):
         return Wait(until=_toward(plan.moments.drain, now), phase="serve", why="the drain; the endpoint serves")
     if record.acceptance_failures >= ACCEPT_TRIES:

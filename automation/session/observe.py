@@ -47,10 +47,19 @@ class Observer:
         """Everything that `decide` needs, as it is now."""
         operation = poll(record, self._folder, self._journal, now)
         state = self._reservation_state(plan, record, now)
+        if not record.operations:
+            return Observation(
+                reservation_state=state,
+                operation=None,
+                group=None,
+                instances=(),
+                usage=(),
+                unseen=frozenset(),
+                startup=None,
+            )
         found = self._instances(record.session)
-        first_up = record.operations[0].started if record.operations else record.opened
         known = None if isinstance(found, Unknown) else found
-        usage, unseen = billed.look(self._ec2, self._eks, record.session, first_up, known)
+        usage, unseen = billed.look(self._ec2, self._eks, record.session, record.operations[0].started, known)
         return Observation(
             reservation_state=state,
             operation=operation,
@@ -84,7 +93,7 @@ class Observer:
             return Unknown(reason=error.happened)
 
     def _group(self, record: Record) -> GpuGroup | Unknown | None:
-        if not record.operations or record.destroyed:
+        if record.destroyed:
             return None
         try:
             with aws_errors("looking at the GPU node group"):

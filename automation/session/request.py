@@ -16,11 +16,11 @@ _ANYONE = IPv4Network("0.0.0.0/0")
 class RentRequest(BaseModel):
     """A wish for a session. Unknown keys are refused.
 
-    `hours` is the least length of the block; `regions` empty means every region that the account has enabled;
-    `reservation_id` takes a block that is already bought instead of buying one. Caps are in US$ and never exceeded;
-    `pay_usd` is the exact fee that is agreed to without a further question, knowing that it cannot be cancelled.
-    `endpoint_cidrs` are the addresses that may reach the cluster's API; `weights_uri` is where in S3 the model lies
-    staged. `parallel` is how many things the engine makes at once.
+    `hours` is the length of the block, of which one that starts at once may lack up to a day; `regions` empty means
+    every region that the account has enabled; `reservation_id` takes a block that is already bought instead of buying
+    one. Caps are in US$ and never exceeded; `pay_usd` is the exact fee that is agreed to without a further question,
+    knowing that it cannot be cancelled. `endpoint_cidrs` are the addresses that may reach the cluster's API;
+    `weights_uri` is where in S3 the model lies staged. `parallel` is how many things the engine makes at once.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

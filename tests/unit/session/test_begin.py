@@ -1,6 +1,7 @@
 """Before anything is bought, everything that can be refused is refused; then exactly what was agreed to is bought."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -107,8 +108,6 @@ def test_the_session_is_named_after_the_day_of_its_block(market: Market, target:
 def test_the_best_useful_hour_is_bought_and_not_the_smallest_fee(
     market: Market, target: Target, requests: Requests, offer: Offer
 ) -> None:
-    from dataclasses import replace
-
     short = replace(offer, offering_id="cb-short", end=offer.start + timedelta(hours=3), fee_usd=Decimal(500))
     market.offers.insert(0, short)
     begin(requests(), target, yes)
@@ -122,6 +121,17 @@ def test_an_offer_above_a_cap_is_not_even_asked_about(
     with pytest.raises(NoOffer, match="above the cap"):
         begin(requests(**cap), target, lambda offer: pytest.fail("asked"))
     assert (market.bought, sessions(target.home)) == ([], ())
+
+
+def test_a_block_longer_than_asked_for_is_not_bought_however_cheap_its_hours(
+    market: Market, target: Target, requests: Requests, offer: Offer
+) -> None:
+    long = replace(offer, offering_id="cb-long", end=offer.start + timedelta(hours=48), fee_usd=Decimal(3200))
+    market.offers.append(long)
+    begin(requests(), target, yes)
+    assert [offering for offering, _ in market.bought] == ["cb-1"]
+    refused = {each.offer.offering_id: each.refused for each in module.search(requests(), target)}
+    assert refused == {"cb-1": None, "cb-long": "it lasts 48 hours, and 24 were asked for"}
 
 
 def test_a_no_buys_nothing_and_leaves_no_session(market: Market, target: Target, requests: Requests) -> None:
