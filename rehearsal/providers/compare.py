@@ -11,8 +11,6 @@ from pulumi.runtime.proto import provider_pb2
 from rehearsal.providers.protocol import UNKNOWN, Properties
 from rehearsal.providers.resources.row import Field, Row, equal, like
 
-_DiffKind = provider_pb2.PropertyDiff.Kind.ValueType
-
 _DEFAULTS = "__defaults"
 """Lists the inputs that the provider chose and not the user, as the Terraform bridge writes it."""
 
@@ -53,7 +51,7 @@ def compare(row: Row, old: Properties, new: Properties) -> provider_pb2.DiffResp
         diffs=top,
         replaces=sorted({path.split(".")[0] for path in replacing}),
         detailedDiff={
-            path: provider_pb2.PropertyDiff(kind=cast("_DiffKind", kind), inputDiff=True)
+            path: provider_pb2.PropertyDiff(kind=cast("provider_pb2.PropertyDiff.Kind.ValueType", kind), inputDiff=True)
             for path, kind in sorted(detailed.items())
         },
         hasDetailedDiff=True,

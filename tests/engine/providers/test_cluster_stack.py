@@ -167,6 +167,14 @@ class Everything(pulumi.ComponentResource):
             resolve_conflicts_on_create="OVERWRITE",
             opts=self.own(nodes),
         )
+        aws.eks.PodIdentityAssociation(
+            "vllm",
+            cluster_name=cluster_name,
+            namespace="vllm",
+            service_account="vllm",
+            role_arn=role.arn,
+            opts=self.own(),
+        )
         admin = aws.iam.Role("admin", assume_role_policy=ASSUME, opts=self.own())
         entry = aws.eks.AccessEntry("admin", cluster_name=cluster_name, principal_arn=admin.arn, opts=self.own())
         aws.eks.AccessPolicyAssociation(

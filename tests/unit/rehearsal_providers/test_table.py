@@ -26,7 +26,7 @@ def test_every_property_of_a_row_is_one_of_pulumi_aws(token: str) -> None:
 def test_every_delay_of_a_row_is_in_the_constants(token: str) -> None:
     row: Row = ROWS[token]
     by_name = load_constants().delays.by_name
-    names = [row.delay(kind, {}) for kind in ("create", "update", "delete")]  # type: ignore[arg-type]
+    names = [row.delay(kind, {}) for kind in ("create", "update", "delete")]
     assert set(names) <= set(by_name)
 
 

@@ -1,7 +1,7 @@
 """Values on the wire, as pulumi/pulumi's own SDK writes and reads them."""
 
 import pytest
-from google.protobuf import struct_pb2
+from google.protobuf import struct_pb2  # type: ignore[import-untyped]
 from pulumi.runtime import rpc
 
 from rehearsal.providers.protocol import UNKNOWN, Refused, Wire
