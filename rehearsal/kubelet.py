@@ -144,7 +144,7 @@ class Kubelet:
         return False
 
     def _show_gpus(self, node: NodeSpec) -> None:
-        if node.name not in self._nodes:
+        if self._nodes.get(node.name) is not node:
             return
         amount = {GPU: str(node.gpus)}
         self._client.patch(f"/api/v1/nodes/{node.name}/status", {"status": {"capacity": amount, "allocatable": amount}})
@@ -201,10 +201,6 @@ def _node_manifest(node: NodeSpec, kubelet_port: int, world: World) -> Manifest:
         "kubernetes.io/arch": "amd64",
         "kubernetes.io/hostname": node.name,
         "kubernetes.io/os": "linux",
-        "node.kubernetes.io/instance-type": node.instance_type,
-        "topology.kubernetes.io/region": node.availability_zone[:-1],
-        "topology.kubernetes.io/zone": node.availability_zone,
-        "eks.amazonaws.com/nodegroup": node.node_group,
         **node.labels,
     }
     metadata = {"name": node.name, "labels": labels, "annotations": {"kwok.x-k8s.io/node": "fake"}}

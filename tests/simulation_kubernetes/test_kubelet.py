@@ -8,11 +8,12 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import TypeVar
 
 import kr8s
 import openai
 import pytest
-from kr8s.objects import APIObject, DaemonSet, Deployment, Namespace, Node, Pod, Secret
+from kr8s.objects import DaemonSet, Deployment, Namespace, Node, Pod, Secret
 
 from rehearsal.barrier import Barrier
 from rehearsal.delays import Delay, Delays, Scenario, load_constants, load_scenario
@@ -38,10 +39,18 @@ GPU_NODE = NodeSpec(
     memory_mib=3_877_198,
 )
 SYSTEM_NODE = replace(
-    GPU_NODE, name="system", node_group="system", taints=(), labels={}, gpus=0, cpu=4, memory_mib=15_000
+    GPU_NODE,
+    name="system",
+    node_group="system",
+    labels={"eks.amazonaws.com/nodegroup": "system"},
+    taints=(),
+    gpus=0,
+    cpu=4,
+    memory_mib=15_000,
 )
 SECONDS = {"device_plugin": 30, "image_pull": 60, "weights_staged": 240, "engine_warm": 120}
 
+Applied = TypeVar("Applied", DaemonSet, Deployment, Secret)
 Eventually = Callable[[Callable[[], bool]], bool]
 
 
@@ -94,7 +103,7 @@ def deployment(api: kr8s.Api, eventually: Eventually) -> Iterator[None]:
 
 
 @contextmanager
-def applied(kind: type[APIObject], manifest: dict[str, object], api: kr8s.Api) -> Iterator[APIObject]:
+def applied(kind: type[Applied], manifest: dict[str, object], api: kr8s.Api) -> Iterator[Applied]:
     thing = kind(manifest, api=api)
     thing.create()
     try:
@@ -107,7 +116,6 @@ def applied(kind: type[APIObject], manifest: dict[str, object], api: kr8s.Api) -
 def deployed(api: kr8s.Api, eventually: Eventually, manifest: dict[str, object]) -> Iterator[Deployment]:
     """The model's Deployment with its one pod made; afterwards without any."""
     with applied(Deployment, manifest, api) as deployment:
-        assert isinstance(deployment, Deployment)
         assert eventually(lambda: len(model_pods(api)) == 1)
         yield deployment
     assert eventually(lambda: not model_pods(api))
@@ -167,15 +175,15 @@ def the_pod(api: kr8s.Api) -> Pod:
     return pod
 
 
-def condition(thing: APIObject, kind: str) -> tuple[str, str]:
+def condition(thing: Node | Pod, kind: str) -> tuple[str, str]:
     """Status and time of a condition."""
     (found,) = [condition for condition in thing.status.conditions if condition.type == kind]
     return found.status, found.lastTransitionTime
 
 
 def gpus(api: kr8s.Api) -> str | None:
-    node = Node.get(GPU_NODE.name, api=api)
-    return node.status.allocatable.get("nvidia.com/gpu")
+    amount = Node.get(GPU_NODE.name, api=api).status.allocatable.get("nvidia.com/gpu")
+    return None if amount is None else str(amount)
 
 
 def stamp(after_start_s: int) -> str:
@@ -331,11 +339,12 @@ def test_ordinary_pods_run_at_once_on_a_system_node(kubelet: Kubelet, api: kr8s.
     kubelet.joined(SYSTEM_NODE)
     manifest = workload("coredns", "kube-system", {"name": "coredns", "image": "coredns"})
     with applied(Deployment, manifest, api) as coredns:
-        assert isinstance(coredns, Deployment)
         assert eventually(lambda: coredns.ready())
     node = Node.get(SYSTEM_NODE.name, api=api)
     assert node.status.allocatable["cpu"] == "4"
-    assert node.labels["topology.kubernetes.io/region"] == "us-east-1"
+    assert node.labels["eks.amazonaws.com/nodegroup"] == "system"
+    assert node.labels["kubernetes.io/hostname"] == "system"
+    assert node.spec.providerID == f"aws:///us-east-1a/{SYSTEM_NODE.instance_id}"
 
 
 @pytest.mark.usefixtures("device_plugin")
