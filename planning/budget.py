@@ -36,6 +36,10 @@ class StartupBudget:
         """The total times the constant `startup_margin_factor`: what timeouts allow."""
         return _with_margin(self.total)
 
+    def late_after(self, phase: str) -> timedelta:
+        """How long a phase (by its name here) may take before it is called late: its budget with the same margin."""
+        return _with_margin(getattr(self, phase))
+
 
 @dataclass(frozen=True, kw_only=True)
 class EngineTimeouts:

@@ -36,8 +36,8 @@ class StartupView:
     """A start at one instant.
 
     `phase` is the first unfinished one of STARTUP_PHASES, None when all are over; `ended` are those before it, each
-    with the instant of its end; `sentence` says what is waited for; `late_by` is how far the phase is over its budget,
-    zero while it is within it. `ready` and `restarts` are of the pods that serve the model. `unknown`: something could
+    with the instant of its end; `sentence` says what is waited for; `late_by` is how far it is over its budget and
+    margin, zero while it is within them. `ready` and `restarts` are of the pods that serve the model. `unknown`: something could
     not be read, the sentence says what and why, and a `ready` that is false proves nothing.
     """
 
@@ -153,8 +153,8 @@ def _loaded_at(pod: PodSeen, now: datetime) -> datetime | None:
 def _late_by(phase: str | None, began: datetime, budget: StartupBudget, now: datetime) -> timedelta:
     if phase is None:
         return _NO_TIME
-    allowed: timedelta = getattr(budget, phase)
-    return max(now - began - allowed, _NO_TIME)
+    # The budget is what is usual; a phase a little over it is no news.
+    return max(now - began - budget.late_after(phase), _NO_TIME)
 
 
 def _sentence(phase: str | None, facts: Facts, expected: Expected) -> str:

@@ -123,9 +123,9 @@ def test_what_could_not_be_read_is_not_taken_for_missing() -> None:
     assert not view(READY, EXPECTED, now=at(12)).unknown
 
 
-def test_a_phase_over_its_budget_is_late_by_the_difference() -> None:
+def test_a_phase_is_late_by_what_it_takes_beyond_its_budget_and_the_margin() -> None:
     assert view(STARTED, EXPECTED, now=at(6)).late_by == timedelta(0)
-    assert view(STARTED, EXPECTED, now=at(8.5)).late_by == timedelta(minutes=1.5)
+    assert view(STARTED, EXPECTED, now=at(8.5)).late_by == timedelta(minutes=0.5)
 
 
 def test_two_instances_are_launched_when_both_run_and_ready_when_both_pods_are() -> None:
