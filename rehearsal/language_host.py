@@ -57,7 +57,9 @@ class LanguageHost(LanguageServer):
 
         self.program = run
         response: language_pb2.RunResponse = super().Run(request, context)  # type: ignore[no-untyped-call]
-        return response
+        # The Automation API's server has told the engine of the error and gives it back as well, which the engine would
+        # print again as "an unhandled error occurred". Pulumi's own host says like this that all has been said.
+        return language_pb2.RunResponse(bail=True) if response.error else response
 
 
 def write_launcher(folder: Path) -> Path:

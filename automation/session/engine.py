@@ -26,6 +26,8 @@ _LONG = frozenset({"up", "destroy", "refresh"})
 _PLUGINS = {"aws": "pulumi-aws", "eks": "pulumi-eks", "kubernetes": "pulumi-kubernetes"}
 _CHARTS = Path(__file__).resolve().parents[2] / "charts"
 _MOST_DIAGNOSTICS = 3
+# The engine says with these words once more what an inline program's error has said by itself.
+_SAID_AGAIN = "an unhandled error occurred: "
 
 
 class FiledPulumi(auto.PulumiCommand):
@@ -152,7 +154,7 @@ def diagnostics(events: Path) -> str:
             said = json.loads(line).get("diagnosticEvent") or {}
         except ValueError:
             continue
-        text = " ".join(str(said.get("message", "")).split())
+        text = " ".join(str(said.get("message", "")).split()).removeprefix(_SAID_AGAIN)
         if said.get("severity") == "error" and text:
             name = str(said.get("urn", "")).rpartition("::")[2]
             errors.append(f"{name}: {text}" if name else text)
