@@ -37,8 +37,8 @@ class StartupView:
 
     `phase` is the first unfinished one of STARTUP_PHASES, None when all are over; `ended` are those before it, each
     with the instant of its end; `sentence` says what is waited for; `late_by` is how far it is over its budget and
-    margin, zero while it is within them. `ready` and `restarts` are of the pods that serve the model. `unknown`: something could
-    not be read, the sentence says what and why, and a `ready` that is false proves nothing.
+    margin, zero while it is within them. `ready` and `restarts` are of the pods that serve the model.
+    `unknown`: something could not be read, the sentence says what and why, and a `ready` that is false proves nothing.
     """
 
     phase: str | None
