@@ -29,6 +29,9 @@ Approve = Callable[[Offer], Approval | None]
 ON_DEMAND = "on-demand"
 """Stands where a block has its ids: capacity by the hour has none."""
 
+# The program wants the reservation's id; before the purchase there is only its form.
+_NOT_BOUGHT_YET = "cr-" + "0" * 17
+
 # Blocks are sold up to 8 weeks ahead: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-purchase.html
 _AHEAD = timedelta(weeks=8)
 _SUFFIX = string.ascii_lowercase + string.digits
@@ -39,17 +42,25 @@ def begin(request: RentRequest, target: Target, approve: Approve) -> SessionFold
 
     Raises InvalidRequest, Refused, NoOffer, PurchaseFailed or PurchaseUnclear; all but the last have spent nothing.
     """
+    # Imported here: it loads Pulumi, which the verbs that only look do not need.
+    from automation.session.preflight import require_a_stack
+
     refuse_stand_ins(target, os.environ)
     check_account(target)
     check_request(request)
     _no_open_intents(target)
     if request.reservation_id:
-        return _open(request, target, _bought_elsewhere(request, target))
+        block = _bought_elsewhere(request, target)
+        require_a_stack(target, request, block)
+        return _open(request, target, block)
     if request.capacity == "on-demand":
         offer = _on_demand(request, target)
+        block = _as_block(offer, ON_DEMAND, None, Decimal(0))
+        require_a_stack(target, request, block)
         _approved(approve, offer)
-        return _open(request, target, _as_block(offer, ON_DEMAND, None, Decimal(0)))
+        return _open(request, target, block)
     offer = best_offer(search(request, target))
+    require_a_stack(target, request, _as_block(offer, _NOT_BOUGHT_YET, offer.offering_id, offer.fee_usd))
     return _buy(request, target, offer, _approved(approve, offer))
 
 

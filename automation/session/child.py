@@ -43,6 +43,7 @@ _COST = "What the stack has made so far stays and is billed; the next try goes o
 _LOCK_LOOK_S = 1.0
 # An engine whose starter was killed finishes the step that it is in; a cluster takes the longest.
 _LOCK_LIMIT_S = 45 * 60.0
+_MOST_CHARACTERS = 500
 _KUBERNETES = "kubernetes:"
 
 
@@ -61,6 +62,7 @@ class Work:
 def main(arguments: list[str]) -> int:
     """Run one operation and leave a last word. Gives the exit code."""
     name, root, number = arguments
+    os.umask(0o077)
     found = SessionFolder(root=Path(root))
     folder = session_folder(found.root.parents[1], found.session)
     logs = folder.operation(int(number), name)
@@ -71,12 +73,11 @@ def main(arguments: list[str]) -> int:
             _OPERATIONS[name](_work(folder, logs))
         word = LastWord(exit_code=ExitCode.OK, sentence="")
     except RentblockError as error:
-        word = LastWord(exit_code=error.exit_code, sentence=str(error))
+        word = LastWord(exit_code=error.exit_code, sentence=error.happened)
     except auto.CommandError as error:
-        failed = _engine_failed(name, logs, error)
-        word = LastWord(exit_code=failed.exit_code, sentence=str(failed))
+        word = LastWord(exit_code=ExitCode.ENGINE, sentence=_told(name, logs, error))
     except OSError as error:
-        word = LastWord(exit_code=ExitCode.MACHINE, sentence=str(machine_error(error)))
+        word = LastWord(exit_code=ExitCode.MACHINE, sentence=machine_error(error).happened)
     word.write(logs)
     return word.exit_code
 
@@ -99,7 +100,9 @@ _OPERATIONS: dict[str, Callable[[Work], None]] = {"up": up, "destroy": destroy}
 
 def _work(folder: SessionFolder, logs: Path) -> Work:
     record = Journal(folder.journal).record()
-    target = target_from_environment().in_region(record.block.region if record.block else "us-east-1")
+    if record.block is None:
+        raise Refused(happened=f"Session {record.session} has no block.", remedy="Rent one.")
+    target = target_from_environment().in_region(record.block.region)
     refuse_stand_ins(target, os.environ)
     check_account(target)
     if target.account_id != record.account_id:
@@ -107,7 +110,7 @@ def _work(folder: SessionFolder, logs: Path) -> Work:
             happened=f"Session {record.session} belongs to account {record.account_id}, not to {target.account_id}.",
             remedy="Use the credentials of that account.",
         )
-    workspace_files(folder, stack_config(record))
+    workspace_files(folder, stack_config(record.request, record.block))
     environment = engine_environment(folder, target.engine_environment)
     os.environ.pop(PASSPHRASE, None)
     _wait_for_the_stack(environment["PULUMI_BACKEND_URL"], folder)
@@ -161,11 +164,10 @@ def _recover(work: Work) -> None:
     )
 
 
-def _engine_failed(name: str, logs: Path, error: auto.CommandError) -> EngineFailed:
-    said = diagnostics(logs / f"{name}.events") or " ".join(str(error).split())[-500:]
-    return EngineFailed(
-        happened=f"`pulumi {name}` failed: {said}", cost=_COST, remedy=f"It is tried again; all of it is in {logs}."
-    )
+def _told(name: str, logs: Path, error: auto.CommandError) -> str:
+    """The engine's own words on what went wrong, and where all of them are."""
+    said = diagnostics(logs / f"{name}.events") or " ".join(str(error).split())[-_MOST_CHARACTERS:]
+    return f"{said} (all of it: {logs})"
 
 
 @contextmanager

@@ -158,6 +158,6 @@ def diagnostics(events: Path) -> str:
         if said.get("severity") == "error" and text:
             name = str(said.get("urn", "")).rpartition("::")[2]
             errors.append(f"{name}: {text}" if name else text)
-    # A resource's failure is told once by itself and once by the update as a whole.
-    different = list(dict.fromkeys(errors))
+    # A failure is told once by itself and once more by whatever failed because of it.
+    different = [text for number, text in enumerate(errors) if not any(told in text for told in errors[:number])]
     return "; ".join(different[:_MOST_DIAGNOSTICS])

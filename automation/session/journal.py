@@ -100,14 +100,13 @@ def alone(folder: SessionFolder) -> Iterator[None]:
 
     Raises RunsElsewhere when another process of this machine runs the session."""
     try:
-        file = folder.lock.open("a+", encoding="utf-8")
+        file = os.fdopen(os.open(folder.lock, os.O_RDWR | os.O_CREAT, 0o600), "r+", encoding="utf-8")
     except OSError as error:
         raise machine_error(error) from error
     with file:
         try:
             fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            file.seek(0)
             raise RunsElsewhere(folder.session, int(file.read().strip() or 0)) from error
         file.truncate(0)
         file.write(f"{os.getpid()}\n")

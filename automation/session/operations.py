@@ -86,7 +86,7 @@ def start(
     place = folder.operation(number, name)
     try:
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with (place / "child.log").open("ab") as log:
+        with os.fdopen(os.open(place / "child.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as log:
             child = subprocess.Popen(
                 [sys.executable, "-m", "automation.session.child", name, str(folder.root), str(number)],
                 cwd=_CHECKOUT,

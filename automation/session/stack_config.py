@@ -1,14 +1,11 @@
 """The configuration that a session gives to the program: the same keys that a team writes into its stack file."""
 
-from automation.errors import InvalidRequest
-from automation.session.record import Record
+from automation.session.request import RentRequest
+from planning.block import Block
 
 
-def stack_config(record: Record) -> dict[str, str | list[str]]:
-    """The keys of `Pulumi.<session>.yaml`. Raises InvalidRequest for a session that has no block yet."""
-    request, block = record.request, record.block
-    if block is None:
-        raise InvalidRequest(happened=f"Session {record.session} has no block.", remedy="Rent one.")
+def stack_config(request: RentRequest, block: Block) -> dict[str, str | list[str]]:
+    """The keys of `Pulumi.<session>.yaml`, without their namespace."""
     config: dict[str, str | list[str]] = {
         "region": block.region,
         "capacity": request.capacity,

@@ -1,5 +1,6 @@
 """Before anything is bought, everything that can be refused is refused; then exactly what was agreed to is bought."""
 
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -25,6 +26,11 @@ from automation.session.request import RentRequest
 from automation.target import Target
 from planning.block import Block
 from planning.ranking import Offer
+
+with warnings.catch_warnings():
+    # pulumi-eks warns while it is imported, whoever imports it.
+    warnings.simplefilter("ignore", DeprecationWarning)
+    from automation.session import preflight
 
 Requests = Callable[..., RentRequest]
 
@@ -75,6 +81,7 @@ def market(offer: Offer, monkeypatch: pytest.MonkeyPatch) -> Market:
     monkeypatch.setattr(module.offers, "enabled_regions", lambda target: ("us-west-2",))
     monkeypatch.setattr(module, "buy", market.buy)
     monkeypatch.setattr(module, "check_account", lambda target: None)
+    monkeypatch.setattr(preflight._AsBought, "zone_ids", lambda self, region: ("usw2-az1", "usw2-az2"))
     return market
 
 
@@ -103,6 +110,31 @@ def test_the_session_is_named_after_the_day_of_its_block(market: Market, target:
     record = Journal(folder.journal).record()
     assert (record.mode, record.account_id, record.phase) == ("rehearsal", "123456789012", "buy")
     assert market.bought == [("cb-1", Decimal("3100.03"))]
+
+
+@pytest.mark.parametrize(
+    ("wish", "words"),
+    [
+        ({"weights_uri": "s3://x/kimi-k3"}, "weights: 's3://x/kimi-k3' has not the right form"),
+        ({"endpoint_cidrs": ["0.0.0.0/1", "128.0.0.0/1"]}, "endpointPublicAccessCidrs: "),
+    ],
+)
+def test_what_the_program_would_refuse_is_refused_before_the_purchase(
+    market: Market, target: Target, requests: Requests, wish: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(InvalidRequest, match="The program would refuse") as caught:
+        begin(requests(**wish), target, lambda offer: pytest.fail("asked"))
+    assert words in caught.value.happened
+    assert (market.bought, sessions(target.home)) == ([], ())
+
+
+def test_a_zone_without_a_control_plane_is_refused_before_the_purchase(
+    market: Market, target: Target, requests: Requests, offer: Offer
+) -> None:
+    market.offers[:] = [replace(offer, availability_zone_id="usw2-lax1-az1")]
+    with pytest.raises(InvalidRequest, match="usw2-lax1-az1"):
+        begin(requests(), target, yes)
+    assert market.bought == []
 
 
 def test_the_best_useful_hour_is_bought_and_not_the_smallest_fee(

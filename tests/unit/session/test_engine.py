@@ -45,6 +45,11 @@ OUTPUTS: Mapping[str, object] = {
 }
 
 
+def _config(record: Record) -> dict[str, str | list[str]]:
+    assert record.block is not None
+    return stack_config(record.request, record.block)
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> SessionFolder:
     folder = session_folder(tmp_path, "rtb-20261201-a1b2")
@@ -53,7 +58,7 @@ def folder(tmp_path: Path) -> SessionFolder:
 
 
 def test_the_program_takes_the_configuration_that_a_session_gives(record: Record) -> None:
-    file, problems = each_key(stack_config(record))
+    file, problems = each_key(_config(record))
     assert problems == []
     assert (file.reservation_id, file.weights, file.instance_count) == (
         "cr-0123456789abcdef0",
@@ -66,7 +71,7 @@ def test_a_session_works_in_a_folder_of_its_own_and_keeps_its_salt(folder: Sessi
     stack_file = folder.work / "Pulumi.rtb-20261201-a1b2.yaml"
     stack_file.write_text("encryptionsalt: v1:salt\nconfig:\n  rent-the-block:old: x\n")
     for _ in range(2):
-        workspace_files(folder, stack_config(record))
+        workspace_files(folder, _config(record))
     stack = yaml.safe_load(stack_file.read_text())
     assert stack["encryptionsalt"] == "v1:salt"
     assert stack["config"]["rent-the-block:endpointPublicAccessCidrs"] == ["192.0.2.1/32"]
@@ -120,6 +125,7 @@ def test_diagnostics_are_the_engines_own_errors_once_each(tmp_path: Path) -> Non
         {"diagnosticEvent": {"severity": "error", "urn": "urn:pulumi:s::p::aws:eks::gpu", "message": "no\n capacity"}},
         {"diagnosticEvent": {"severity": "error", "urn": "urn:pulumi:s::p::aws:eks::gpu", "message": "no capacity"}},
         {"diagnosticEvent": {"severity": "error", "message": "update failed"}},
+        {"diagnosticEvent": {"severity": "error", "message": "an unhandled error: update failed"}},
         {"summaryEvent": {}},
     ]
     file = tmp_path / "up.events"

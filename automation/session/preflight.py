@@ -1,0 +1,56 @@
+"""The program's own judgement of a session, passed before money is spent: afterwards it would come too late.
+
+It loads Pulumi and its packages, so whoever needs it imports it where it is needed.
+"""
+
+from dataclasses import dataclass
+
+from automation.aws_errors import aws_errors
+from automation.errors import InvalidRequest, RentblockError
+from automation.session.request import RentRequest
+from automation.session.stack_config import stack_config
+from automation.target import Target
+from components.program import ZONES_WITHOUT_EKS
+from components.settings import LookupFailed, Reservation, SettingsError, judge
+from planning.block import Block
+
+
+@dataclass(frozen=True, kw_only=True)
+class _AsBought:
+    """Answers the program's questions as AWS will once `block` is bought."""
+
+    target: Target
+    block: Block
+
+    def reservation(self, region: str, reservation_id: str) -> Reservation:
+        return Reservation(
+            instance_type=self.block.instance_type,
+            availability_zone_id=self.block.availability_zone_id,
+            state="scheduled",
+        )
+
+    def zone_ids(self, region: str) -> tuple[str, ...]:
+        try:
+            with aws_errors(f"listing the zones of {region}"):
+                zones = (
+                    self.target.in_region(region)
+                    .client("ec2")
+                    .describe_availability_zones(Filters=[{"Name": "zone-type", "Values": ["availability-zone"]}])
+                )
+        except RentblockError as error:
+            raise LookupFailed(error.happened) from error
+        listed = (zone["ZoneId"] for zone in zones["AvailabilityZones"])
+        return tuple(zone for zone in listed if zone not in ZONES_WITHOUT_EKS)
+
+
+def require_a_stack(target: Target, request: RentRequest, block: Block) -> None:
+    """Raise InvalidRequest, with everything that the program would refuse about a session on `block`."""
+    try:
+        judge(stack_config(request, block), _AsBought(target=target, block=block))
+    except SettingsError as error:
+        problems = "; ".join(f"{found.key}: {found.what}. {found.remedy}" for found in error.problems)
+        raise InvalidRequest(
+            happened=f"The program would refuse this session: {problems}.",
+            cost="Nothing was bought.",
+            remedy="Put these right and try again.",
+        ) from error
