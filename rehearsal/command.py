@@ -1,6 +1,5 @@
 """The entry point of `rentblock`: the verbs of a session, and `rehearse`. The only place that knows both worlds."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -59,4 +58,4 @@ def rehearse(
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

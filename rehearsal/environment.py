@@ -1,7 +1,7 @@
 """What a child of a rehearsal sees of the machine it runs on.
 
-A stand-in never meets the real thing: a child starts from an empty environment and gets a home of its own, so the user's
-credentials, profiles, kubeconfig, Pulumi login and the instance metadata service are out of its reach.
+A stand-in never meets the real thing: a child starts from an empty environment and gets a home of its own, so the
+user's credentials, profiles, kubeconfig, Pulumi login and the instance metadata service are out of its reach.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""What `rentblock rehearse` does: a world, a command or a whole session in it, and the proof of what the session says."""
+"""What `rentblock rehearse` does: a world, a command or whole session in it, and the proof of what a session says."""
 
 import shutil
 import signal

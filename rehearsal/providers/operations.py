@@ -26,7 +26,7 @@ class OperationLog:
 
     def __init__(self, draw: Callable[[str], timedelta]) -> None:
         """`draw` gives the length of a delay by its name in constants.toml (`World.draw`)."""
-        self.before_operation: Callable[[], None] = lambda: None
+        self.before_operation: Callable[[], object] = lambda: None
         self._draw = draw
         self._lock = threading.Lock()
         self._settling = threading.Lock()
