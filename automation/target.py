@@ -104,10 +104,16 @@ def aws_target(region: str | None = None, home: Path | None = None) -> Target:
     Region: the one given, else AWS's own configuration, else us-east-1. One call to STS tells account and time,
     so this raises CredentialsMissing or AwsUnreachable.
     """
+    target = unasked_aws_target(region, home)
+    return replace(target, account_id=account_of(target))
+
+
+def unasked_aws_target(region: str | None = None, home: Path | None = None) -> Target:
+    """As `aws_target`, before AWS has been asked anything: it does not know its account yet."""
     with aws_errors("reading the AWS configuration"):
         boto_session = boto3.Session()
         region = region or boto_session.region_name or _DEFAULT_REGION
-    target = Target(
+    return Target(
         mode="aws",
         account_id="",
         region=region,
@@ -121,7 +127,6 @@ def aws_target(region: str | None = None, home: Path | None = None) -> Target:
             "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
         },
     )
-    return replace(target, account_id=account_of(target))
 
 
 def account_of(target: Target) -> str:

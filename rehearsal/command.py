@@ -1,5 +1,6 @@
 """The entry point of `rentblock`: the verbs of a session, and `rehearse`. The only place that knows both worlds."""
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -7,9 +8,10 @@ import typer
 from rich.console import Console
 
 from automation.cli.app import build_app
-from automation.cli.failures import told
+from automation.cli.failures import EXIT_CODES, told
 from automation.errors import InvalidRequest
-from automation.target import Target, aws_target
+from automation.refusals import refuse_stand_ins
+from automation.target import Target, aws_target, unasked_aws_target
 from rehearsal.target import inside_a_world, world_target
 
 
@@ -20,10 +22,17 @@ def target(region: str | None) -> Target:
     return aws_target(region)
 
 
+def refuse_stand_ins_here() -> None:
+    """Raise Refused when a real session would meet a stand-in; AWS is not asked before, since one need not answer."""
+    if not inside_a_world():
+        refuse_stand_ins(unasked_aws_target(), os.environ)
+
+
 def main() -> None:
     """`rentblock`."""
-    app = build_app(target)
-    app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": False})(rehearse)
+    app = build_app(target, refuse_stand_ins_here)
+    settings = {"allow_extra_args": True, "ignore_unknown_options": False}
+    app.command(epilog=EXIT_CODES, context_settings=settings)(rehearse)
     app()
 
 
@@ -40,10 +49,11 @@ def rehearse(
 ) -> None:
     """Rehearse a session, free and without an AWS account: real engine and Kubernetes, simulated AWS and time.
 
-    Examples:  rentblock rehearse
-               rentblock rehearse --scenario cold-cache --seed 7
-               rentblock rehearse -- pulumi up --yes --stack dev
-               rentblock rehearse --keep -- rentblock offers
+    Examples:
+    $ rentblock rehearse
+    $ rentblock rehearse --scenario cold-cache --seed 7
+    $ rentblock rehearse -- pulumi up --yes --stack dev
+    $ rentblock rehearse --keep -- rentblock offers
     """
     # Loading a simulated AWS takes seconds; the verbs of a real session do not need it.
     from rehearsal.rehearse import Wish, run_command, run_session

@@ -18,8 +18,8 @@ from automation.cli.display import display_on
 from automation.cli.doctor import examine
 from automation.cli.failures import EXIT_CODES, told
 from automation.cli.views import findings_table, offers_json, offers_table, rows_table, status_rows
-from automation.errors import ExitCode, RentblockError
-from automation.session.begin import begin, check_request, search
+from automation.errors import ExitCode, InvalidRequest, RentblockError
+from automation.session.begin import begin, search
 from automation.session.folder import find
 from automation.session.journal import Journal
 from automation.session.record import Record
@@ -31,28 +31,31 @@ from automation.target import Target, home_from
 MakeTarget = Callable[[str | None], Target]
 """Makes the place where a verb works, seen from a region (None: the default one)."""
 
+BeforeChange = Callable[[], None]
+"""Raises Refused when nothing may be changed from here; called before AWS is asked anything."""
+
 # A search names no cluster, so nobody has to be let in to it.
 _NOT_ASKED = ("192.0.2.1/32",)
 _HELP = "Rent an AWS GPU block, serve a very large model on it, leave nothing behind."
 
 
-def build_app(make_target: MakeTarget) -> typer.Typer:
+def build_app(make_target: MakeTarget, before_change: BeforeChange = lambda: None) -> typer.Typer:
     """The command with the verbs of a session. The caller may add verbs of its own."""
     app = typer.Typer(
         help=_HELP, epilog=EXIT_CODES, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
     )
     out, err = Console(), Console(stderr=True)
     _add_offers(app, make_target, out, err)
-    _add_rent(app, make_target, err)
+    _add_rent(app, make_target, before_change, err)
     _add_status(app, make_target, out, err)
-    _add_down(app, make_target, err)
+    _add_down(app, make_target, before_change, err)
     _add_report(app, out, err)
     _add_doctor(app, make_target, out, err)
     return app
 
 
 def _add_offers(app: typer.Typer, make_target: MakeTarget, out: Console, err: Console) -> None:
-    @app.command()
+    @app.command(epilog=EXIT_CODES)
     def offers(
         model: options.Model = "kimi-k3",
         instance_type: options.InstanceType = "p6-b300.48xlarge",
@@ -67,8 +70,9 @@ def _add_offers(app: typer.Typer, make_target: MakeTarget, out: Console, err: Co
     ) -> None:
         """What AWS would sell, by the price of a useful GPU-hour. Buys nothing.
 
-        Examples:  rentblock offers --hours 48
-                   rentblock offers --region sa-east-1 --region us-west-2 --json
+        Examples:
+        $ rentblock offers --hours 48
+        $ rentblock offers --region sa-east-1 --region us-west-2 --json
         """
         with told(err):
             wish = options.Wish(
@@ -83,7 +87,6 @@ def _add_offers(app: typer.Typer, make_target: MakeTarget, out: Console, err: Co
                 max_usd_per_useful_hour=max_usd_per_useful_hour,
             )
             request = options.request_from(wish, endpoint_cidrs=_NOT_ASKED)
-            check_request(request)
             ranked = search(request, make_target(None))
             if as_json:
                 typer.echo(json.dumps(offers_json(ranked), indent=2))
@@ -91,9 +94,10 @@ def _add_offers(app: typer.Typer, make_target: MakeTarget, out: Console, err: Co
                 out.print(offers_table(ranked))
 
 
-def _add_rent(app: typer.Typer, make_target: MakeTarget, err: Console) -> None:
-    @app.command()
+def _add_rent(app: typer.Typer, make_target: MakeTarget, before_change: BeforeChange, err: Console) -> None:
+    @app.command(epilog=EXIT_CODES)
     def rent(
+        context: typer.Context,
         cidr: Annotated[
             list[str] | None, typer.Option("--cidr", help="Network that may call the cluster; repeat it for more.")
         ] = None,
@@ -114,14 +118,20 @@ def _add_rent(app: typer.Typer, make_target: MakeTarget, err: Console) -> None:
     ) -> None:
         """Buy a block, serve the model on it until its end, leave nothing behind.
 
-        Examples:  rentblock rent --cidr 203.0.113.7/32 --weights s3://my-bucket/kimi-k3 --max-fee-usd 3500
-                   rentblock rent --session rtb-20261201-k3x9
-                   rentblock rent --cidr 203.0.113.7/32 --capacity on-demand --instance-type g6.xlarge \\
-                       --model qwen3-0.6b --hours 1
+        Examples:
+        $ rentblock rent --cidr 203.0.113.7/32 --max-fee-usd 3500 \\
+            --weights s3://my-bucket/kimi-k3
+        $ rentblock rent --session rtb-20261201-k3x9
+        $ rentblock rent --cidr 203.0.113.7/32 --capacity on-demand --hours 1 \\
+            --instance-type g6.xlarge --model qwen3-0.6b
         """
         with told(err):
-            target = make_target(None)
-            if session is None:
+            before_change()
+            if session is not None:
+                _goes_on_as_it_was(context)
+                found = find(_home(), session)
+                target = make_target(None)
+            else:
                 wish = options.Wish(
                     model=model,
                     instance_type=instance_type,
@@ -141,19 +151,21 @@ def _add_rent(app: typer.Typer, make_target: MakeTarget, err: Console) -> None:
                     pay_usd=yes_pay,
                     parallel=parallel,
                 )
-                session = begin(request, target, ask_for_the_fee(err, request)).session
+                target = make_target(None)
+                found = begin(request, target, ask_for_the_fee(err, request))
             with display_on(err) as display:
-                record = resume(target, session, display)
+                record = resume(target, found.session, display)
             _finish(err, target.home, record)
 
 
 def _add_status(app: typer.Typer, make_target: MakeTarget, out: Console, err: Console) -> None:
-    @app.command("status")
+    @app.command("status", epilog=EXIT_CODES)
     def show_status(session: options.Session = None, as_json: options.AsJson = False) -> None:
         """How a session stands; works in every state of it, also without AWS. Changes nothing.
 
-        Examples:  rentblock status
-                   rentblock status --session rtb-20261201-k3x9 --json
+        Examples:
+        $ rentblock status
+        $ rentblock status --session rtb-20261201-k3x9 --json
         """
         with told(err):
             found = status(find(_home(), session), _reachable(make_target))
@@ -163,8 +175,8 @@ def _add_status(app: typer.Typer, make_target: MakeTarget, out: Console, err: Co
                 out.print(rows_table(status_rows(found)))
 
 
-def _add_down(app: typer.Typer, make_target: MakeTarget, err: Console) -> None:
-    @app.command()
+def _add_down(app: typer.Typer, make_target: MakeTarget, before_change: BeforeChange, err: Console) -> None:
+    @app.command(epilog=EXIT_CODES)
     def down(
         session: options.Session = None,
         yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
@@ -173,10 +185,12 @@ def _add_down(app: typer.Typer, make_target: MakeTarget, err: Console) -> None:
 
         Run it again after something was left: it deletes and sweeps once more.
 
-        Examples:  rentblock down
-                   rentblock down --session rtb-20261201-k3x9 --yes
+        Examples:
+        $ rentblock down
+        $ rentblock down --session rtb-20261201-k3x9 --yes
         """
         with told(err):
+            before_change()
             folder = find(_home(), session)
             ask_to_end(err, folder.session, yes=yes)
             with display_on(err) as display:
@@ -185,12 +199,13 @@ def _add_down(app: typer.Typer, make_target: MakeTarget, err: Console) -> None:
 
 
 def _add_report(app: typer.Typer, out: Console, err: Console) -> None:
-    @app.command()
+    @app.command(epilog=EXIT_CODES)
     def report(session: options.Session = None, as_json: options.AsJson = False) -> None:
         """Write the session's report anew from its journal, and say where it is.
 
-        Examples:  rentblock report
-                   rentblock report --session rtb-20261201-k3x9 --json
+        Examples:
+        $ rentblock report
+        $ rentblock report --session rtb-20261201-k3x9 --json
         """
         with told(err):
             folder = find(_home(), session)
@@ -203,14 +218,15 @@ def _add_report(app: typer.Typer, out: Console, err: Console) -> None:
 
 
 def _add_doctor(app: typer.Typer, make_target: MakeTarget, out: Console, err: Console) -> None:
-    @app.command()
+    @app.command(epilog=EXIT_CODES)
     def doctor(as_json: options.AsJson = False) -> None:
         """What is installed, which way it came, and what a real session lacks. Changes nothing.
 
         Ends with code 15 when something lacks; what could not be verified here is no fault.
 
-        Examples:  rentblock doctor
-                   rentblock doctor --json
+        Examples:
+        $ rentblock doctor
+        $ rentblock doctor --json
         """
         with told(err):
             findings = list(examine(make_target, dict(os.environ)))
@@ -220,6 +236,18 @@ def _add_doctor(app: typer.Typer, make_target: MakeTarget, out: Console, err: Co
                 out.print(findings_table(findings))
             if any(finding.ok is False for finding in findings):
                 raise typer.Exit(ExitCode.LACKING)
+
+
+def _goes_on_as_it_was(context: typer.Context) -> None:
+    """Raise InvalidRequest when a session is named and another one is asked for as well."""
+    sources = {each.opts[0]: context.get_parameter_source(str(each.name)) for each in context.command.params}
+    given = [flag for flag, source in sources.items() if source and source.name == "COMMANDLINE"]
+    given.remove("--session")
+    if given:
+        raise InvalidRequest(
+            happened=f"--session goes on with a session as it was asked for, and {', '.join(given)} asks for another.",
+            remedy="Leave out the one or the other.",
+        )
 
 
 def _home() -> Path:

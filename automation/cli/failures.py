@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import typer
-from pydantic import ValidationError
 from rich.console import Console
 from rich.text import Text
 
-from automation.errors import MEANINGS, ExitCode, InvalidRequest, RentblockError, machine_error
+from automation.errors import MEANINGS, ExitCode, RentblockError, machine_error
 
-EXIT_CODES = "Exit codes: " + "; ".join(f"{code.value} {MEANINGS[code]}" for code in ExitCode) + "."
+EXIT_CODES = "\n".join(("Exit codes:", *(f"{code.value:>3}  {MEANINGS[code]}" for code in ExitCode)))
+"""For the end of every help text; its line breaks stay as they are."""
 
 
 @contextmanager
@@ -27,15 +27,6 @@ def told(console: Console) -> Iterator[None]:
     except KeyboardInterrupt as error:
         console.print("Interrupted. What runs in AWS goes on and is billed; run the same verb again to go on.")
         raise typer.Exit(ExitCode.INTERRUPTED) from error
-
-
-def invalid_request(error: ValidationError) -> InvalidRequest:
-    """All that is wrong with a request, in one error, each with the name of its flag."""
-    problems = "; ".join(
-        f"{'.'.join(str(part) for part in problem['loc']) or 'request'}: {problem['msg'].removeprefix('Value error, ')}"
-        for problem in error.errors()
-    )
-    return InvalidRequest(happened=f"The request is not right: {problems}.", remedy="Put these right and try again.")
 
 
 def _print(console: Console, error: RentblockError) -> None:

@@ -1,5 +1,6 @@
 """Flags that several verbs share, and the request that they add up to."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Annotated, Any
@@ -7,8 +8,17 @@ from typing import Annotated, Any
 import typer
 from pydantic import ValidationError
 
-from automation.cli.failures import invalid_request
-from automation.session.request import RentRequest
+from automation.session.request import RentRequest, catalogue_problems, field_problems, invalid
+
+# Where a flag is not called as the request's field.
+_FLAGS = {
+    "instance_count": "--count",
+    "regions": "--region",
+    "endpoint_cidrs": "--cidr",
+    "weights_uri": "--weights",
+    "pay_usd": "--yes-pay",
+    "reservation_id": "--reservation",
+}
 
 
 def money(text: str) -> Decimal:
@@ -66,10 +76,15 @@ class Wish:
 
 
 def request_from(wish: Wish, **more: Any) -> RentRequest:
-    """The request of these flags. Raises InvalidRequest with all that is wrong."""
+    """The request of these flags. Raises InvalidRequest with all that is wrong, each by its flag."""
     given = {name: value for name, value in more.items() if value is not None}
+    bought = given.get("capacity", "block") == "block" and "reservation_id" not in given
+    catalogue = catalogue_problems(
+        wish.model, wish.instance_type, max(wish.instance_count, 1), hours_to_buy=wish.hours if bought else None
+    )
+    problems = dict(catalogue)
     try:
-        return RentRequest(
+        request = RentRequest(
             model=wish.model,
             instance_type=wish.instance_type,
             instance_count=wish.instance_count,
@@ -82,4 +97,11 @@ def request_from(wish: Wish, **more: Any) -> RentRequest:
             **given,
         )
     except ValidationError as error:
-        raise invalid_request(error) from error
+        raise invalid(_by_flag(problems | field_problems(error))) from error
+    if problems:
+        raise invalid(_by_flag(problems))
+    return request
+
+
+def _by_flag(problems: Mapping[str, str]) -> dict[str, str]:
+    return {_FLAGS.get(field, f"--{field.replace('_', '-')}"): what for field, what in problems.items()}

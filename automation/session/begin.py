@@ -16,10 +16,10 @@ from automation.session.entries import BlockKnown, Closed, EndAsked, Opened, Pha
 from automation.session.folder import SessionFolder, session_folder, sessions
 from automation.session.journal import Journal
 from automation.session.plan import budget_of
-from automation.session.request import RentRequest
+from automation.session.request import RentRequest, catalogue_problems, invalid
 from automation.target import Target
-from planning.block import Block, minutes, valid_duration
-from planning.catalogue import UnknownName, fits, load
+from planning.block import Block, minutes
+from planning.catalogue import load
 from planning.costs import hours_between
 from planning.ranking import Offer, RankedOffer, rank
 
@@ -65,21 +65,16 @@ def begin(request: RentRequest, target: Target, approve: Approve) -> SessionFold
 
 
 def check_request(request: RentRequest) -> None:
-    """Raise InvalidRequest for what no market can change: unknown names, a length that is not sold, a model too big."""
-    catalogue = load()
-    try:
-        model, instance = catalogue.model(request.model), catalogue.instance_type(request.instance_type)
-    except UnknownName as unknown:
-        raise InvalidRequest(happened=f"{unknown}.", remedy="Choose one of those.") from unknown
-    if request.capacity == "block" and not request.reservation_id and not valid_duration(request.hours):
-        raise InvalidRequest(
-            happened=f"AWS sells no blocks of {request.hours} hours.",
-            remedy="Ask for whole days up to 14 (24, 48, ... hours), or whole weeks up to 182 days.",
-        )
-    # One request with the longest context is the least that must fit.
-    fit = fits(model, instance, request.instance_count, context_tokens=model.max_model_len, concurrency=1)
-    if not fit.fits:
-        raise InvalidRequest(happened=fit.sentence, remedy="Choose a smaller model or a machine with more GPU memory.")
+    """Raise InvalidRequest with all that no market can change: see `catalogue_problems`."""
+    bought = request.capacity == "block" and not request.reservation_id
+    problems = catalogue_problems(
+        request.model,
+        request.instance_type,
+        request.instance_count,
+        hours_to_buy=request.hours if bought else None,
+    )
+    if found := dict(problems):
+        raise invalid(found)
 
 
 def search(request: RentRequest, target: Target) -> tuple[RankedOffer, ...]:

@@ -1,10 +1,15 @@
 """What a user asks for: the one thing of a session that people write, so it is judged strictly and all at once."""
 
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from ipaddress import IPv4Network
-from typing import Literal, Self
+from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
+
+from automation.errors import InvalidRequest
+from planning.block import valid_duration
+from planning.catalogue import UnknownName, fits, load
 
 CapacityKind = Literal["block", "on-demand"]
 Weights = Literal["staged", "hub"]
@@ -54,8 +59,53 @@ class RentRequest(BaseModel):
             raise ValueError("0.0.0.0/0 would let anyone reach the cluster; name your own address range")
         return cidrs
 
-    @model_validator(mode="after")
-    def _one_source_of_capacity(self) -> Self:
-        if self.capacity == "on-demand" and self.reservation_id:
-            raise ValueError("reservation_id: an on-demand session has no reservation; leave one of the two out")
-        return self
+    @field_validator("reservation_id")
+    @classmethod
+    def _one_source_of_capacity(cls, reservation_id: str | None, others: ValidationInfo) -> str | None:
+        if reservation_id and others.data.get("capacity") == "on-demand":
+            raise ValueError("an on-demand session has no reservation; leave one of the two out")
+        return reservation_id
+
+
+def field_problems(error: ValidationError) -> dict[str, str]:
+    """What is wrong with each field of a request that was refused."""
+    problems: dict[str, str] = {}
+    for found in error.errors():
+        field, *within = found["loc"]
+        what = found["msg"].removeprefix("Value error, ")
+        # Of a list's entries it is not clear which one is meant.
+        what = f"{found['input']!r}: {what}" if within else what
+        before = problems.get(str(field))
+        problems[str(field)] = f"{before}, {what}" if before else what
+    return problems
+
+
+def catalogue_problems(
+    model_name: str, instance_type_name: str, instance_count: int, *, hours_to_buy: int | None
+) -> Iterator[tuple[str, str]]:
+    """What no market can change, each with its field: unknown names, a length that is not sold, a model too big.
+
+    `hours_to_buy` None: nothing is bought by the day."""
+    model = instance_type = None
+    try:
+        model = load().model(model_name)
+    except UnknownName as unknown:
+        yield "model", str(unknown)
+    try:
+        instance_type = load().instance_type(instance_type_name)
+    except UnknownName as unknown:
+        yield "instance_type", str(unknown)
+    if hours_to_buy is not None and not valid_duration(hours_to_buy):
+        what = f"AWS sells no blocks of {hours_to_buy} hours"
+        yield "hours", f"{what}; ask for whole days up to 14 (24, 48, ... hours), or whole weeks up to 182 days"
+    if model and instance_type:
+        # One request with the longest context is the least that must fit.
+        fit = fits(model, instance_type, instance_count, context_tokens=model.max_model_len, concurrency=1)
+        if not fit.fits:
+            yield "model", f"{fit.sentence}; choose a smaller model or a machine with more GPU memory"
+
+
+def invalid(problems: Mapping[str, str]) -> InvalidRequest:
+    """All that is wrong, each with its name, in one error."""
+    found = "; ".join(f"{name}: {what}" for name, what in problems.items())
+    return InvalidRequest(happened=f"The request is not right: {found}.", remedy="Put this right and try again.")
