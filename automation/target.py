@@ -41,6 +41,7 @@ _READ_TIMEOUT_S = 30
 _ATTEMPTS = 4
 # So that CloudTrail tells a session's own calls from the engine's and from people's.
 _USER_AGENT = "rentblock"
+_ONLY_ASKED = "Nothing was changed. What already runs in AWS goes on and is billed."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,7 +132,7 @@ def unasked_aws_target(region: str | None = None, home: Path | None = None) -> T
 
 def account_of(target: Target) -> str:
     """The account that STS says these credentials belong to."""
-    with aws_errors("asking STS whose credentials these are"):
+    with aws_errors("asking STS whose credentials these are", cost=_ONLY_ASKED):
         return target.client("sts").get_caller_identity()["Account"]
 
 

@@ -245,7 +245,7 @@ def _goes_on_as_it_was(context: typer.Context) -> None:
     given.remove("--session")
     if given:
         raise InvalidRequest(
-            happened=f"--session goes on with a session as it was asked for, and {', '.join(given)} asks for another.",
+            happened=f"--session goes on with a session as it was asked for; {', '.join(given)} would ask for another.",
             remedy="Leave out the one or the other.",
         )
 
