@@ -14,12 +14,12 @@ from rich.text import Text
 
 from automation.accounts.schema import Report
 from automation.accounts.summary import print_summary
-from automation.errors import ExitCode, InvalidRequest
+from automation.errors import ExitCode, InvalidRequest, MachineInTheWay
 from rehearsal.delays import UnknownScenario, load_constants, load_scenario
 from rehearsal.proof import disagreements
 from rehearsal.straight_way import request_of
 from rehearsal.supervisor import RunningWorld, running_world
-from toolchain import ensure
+from toolchain import Toolchain, ToolchainError, ensure
 
 _CHECKOUT = Path(__file__).parents[1]
 
@@ -91,7 +91,7 @@ def _world(wish: Wish, console: Console) -> Iterator[RunningWorld]:
         scenario = load_scenario(wish.scenario)
     except UnknownScenario as error:
         raise InvalidRequest(happened=f"{error}.", remedy="Choose one of these.") from error
-    toolchain = ensure(console)
+    toolchain = _programs(console)
     # The world is taken down on the way out, so a signal has to become an exception.
     signal.signal(signal.SIGTERM, _leave)
     signal.signal(signal.SIGHUP, _leave)
@@ -101,6 +101,13 @@ def _world(wish: Wish, console: Console) -> Iterator[RunningWorld]:
                 running_world(toolchain, scenario, constants=load_constants(), seed=wish.seed)
             )
         yield running
+
+
+def _programs(console: Console) -> Toolchain:
+    try:
+        return ensure(console)
+    except ToolchainError as error:
+        raise MachineInTheWay(happened=error.message, remedy=error.remedy) from error
 
 
 def _leave(number: int, _: FrameType | None) -> None:
