@@ -55,13 +55,14 @@ def rehearse(
     $ rentblock rehearse -- pulumi up --yes --stack dev
     $ rentblock rehearse --keep -- rentblock offers
     """
-    # Loading a simulated AWS takes seconds; the verbs of a real session do not need it.
-    from rehearsal.rehearse import Wish, run_command, run_session
-
     console = Console(stderr=True)
     with told(console):
         if inside_a_world():
             raise InvalidRequest(happened="This is a rehearsal already.", remedy="Leave it first.")
+        console.print("A rehearsal: AWS, its prices and its time are simulated. Nothing is bought, nothing is billed.")
+        # Loading a simulated AWS takes seconds; the verbs of a real session do not need it.
+        from rehearsal.rehearse import Wish, run_command, run_session
+
         wish = Wish(scenario=scenario, seed=seed, keep=keep, parallel=parallel)
         code = run_command(wish, command, console) if command else run_session(wish, out, console)
     raise typer.Exit(code)

@@ -70,7 +70,12 @@ def panel(progress: Progress) -> Panel:
         ("fee meter", fee_meter(progress)),
     ):
         rows.add_row(Text(name, style="dim"), Text(value))
-    return Panel(rows, title=progress.session, expand=False)
+    return Panel(rows, title=_title(progress), expand=False)
+
+
+def _title(progress: Progress) -> str:
+    # Nobody may take the minutes and dollars of a rehearsal for real ones.
+    return f"REHEARSAL  {progress.session}" if progress.mode == "rehearsal" else progress.session
 
 
 def fee_meter(progress: Progress) -> str:

@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import Protocol
 
 from automation.session.record import PhaseName
+from automation.target import Mode
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -14,6 +15,7 @@ class Progress:
     thing that AWS said; `fee_usd` is paid and `outside_usd` is billed so far beside it (None: no price is known)."""
 
     session: str
+    mode: Mode
     phase: PhaseName | None
     now: datetime
     waiting_for: str

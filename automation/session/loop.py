@@ -154,9 +154,10 @@ def _progress(record: Record, observation: Observation, decision: Decision, now:
     until = decision.until if isinstance(decision, Wait) else None
     return Progress(
         session=record.session,
+        mode=record.mode,
         phase=record.phase,
         now=now,
-        waiting_for=decision.why,
+        waiting_for=decision.why.removeprefix("Waiting for "),
         until=until,
         said=_said(observation),
         fee_usd=record.block.fee_usd if record.block else Decimal(0),

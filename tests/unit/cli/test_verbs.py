@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from io import StringIO
@@ -342,6 +343,7 @@ def test_doctor_never_stops_half_way(monkeypatch: pytest.MonkeyPatch) -> None:
 
 PROGRESS = Progress(
     session=SESSION,
+    mode="aws",
     phase="serve",
     now=START,
     waiting_for="the drain",
@@ -352,11 +354,21 @@ PROGRESS = Progress(
 )
 
 
-def test_progress_shows_phase_time_wait_word_and_meter() -> None:
+def _shown(progress: Progress) -> str:
     printed = StringIO()
-    Console(file=printed, width=120).print(panel(PROGRESS))
+    Console(file=printed, width=120).print(panel(progress))
+    return printed.getvalue()
+
+
+def test_progress_shows_phase_time_wait_word_and_meter() -> None:
+    shown = _shown(PROGRESS)
     for words in ("serve", "11:30:00 UTC", "the drain", "reservation active", "US$3,100.03 block + US$1.50 beside it"):
-        assert words in printed.getvalue()
+        assert words in shown
+
+
+def test_the_panel_of_a_rehearsal_says_so() -> None:
+    assert "REHEARSAL" in _shown(replace(PROGRESS, mode="rehearsal"))
+    assert "REHEARSAL" not in _shown(PROGRESS)
 
 
 def test_a_log_gets_one_line_for_each_change() -> None:
