@@ -137,8 +137,9 @@ def test_a_broken_connection_is_looked_after_not_repeated(
 
 
 def test_an_unresolved_intent_looks_instead_of_buying(
-    target: Target, stub: Stubber, offer: Offer, journal: Journal
+    target: Target, stub: Stubber, offer: Offer, journal: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(purchase, "_call", lambda place, offer, session: pytest.fail("it was bought again"))
     journal.write(PurchaseIntended(at=target.clock.now(), offer=offer))
     aws_shows(stub)
     with pytest.raises(PurchaseUnclear, match="not known") as caught:
