@@ -1,4 +1,4 @@
-"""Names by which the rest of the product finds what this program makes."""
+"""Names by which the rest of the product finds what this program makes, and names of AWS's that both must know."""
 
 SESSION_TAG = "rent-the-block:session"
 
@@ -17,3 +17,6 @@ DEVICE_PLUGIN = "nvidia-device-plugin"
 
 VLLM = "vllm"
 """Namespace, Helm release, Deployment, Service, container and service account all bear it."""
+
+ZONES_WITHOUT_EKS = ("use1-az3", "usw1-az2", "cac1-az3")
+"""EKS has no control planes in these: https://docs.aws.amazon.com/eks/latest/userguide/network-reqs.html"""

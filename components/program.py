@@ -16,9 +16,6 @@ from components.settings import LookupFailed, Reservation, Settings, read_settin
 
 Answer = TypeVar("Answer")
 
-# EKS has no control planes in these: https://docs.aws.amazon.com/eks/latest/userguide/network-reqs.html
-ZONES_WITHOUT_EKS = ("use1-az3", "usw1-az2", "cac1-az3")
-
 
 class AwsLookup:
     """The settings' questions, answered by AWS through the provider that the whole stack uses."""
@@ -50,7 +47,7 @@ class AwsLookup:
         only_zones = [aws.GetAvailabilityZonesFilterArgs(name="zone-type", values=["availability-zone"])]
         ask = partial(aws.get_availability_zones, state="available", filters=only_zones)
         found = _answer(ask, self._options(region))
-        return tuple(zone_id for zone_id in found.zone_ids if zone_id not in ZONES_WITHOUT_EKS)
+        return tuple(zone_id for zone_id in found.zone_ids if zone_id not in names.ZONES_WITHOUT_EKS)
 
     def _options(self, region: str) -> pulumi.InvokeOptions:
         return pulumi.InvokeOptions(provider=self.provider(region))

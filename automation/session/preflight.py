@@ -10,7 +10,7 @@ from automation.errors import InvalidRequest, RentblockError
 from automation.session.request import RentRequest
 from automation.session.stack_config import stack_config
 from automation.target import Target
-from components.program import ZONES_WITHOUT_EKS
+from components.names import ZONES_WITHOUT_EKS
 from components.settings import LookupFailed, Reservation, SettingsError, judge
 from planning.block import Block
 
