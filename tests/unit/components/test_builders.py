@@ -166,6 +166,12 @@ def test_the_engine_knows_its_region_without_the_metadata_service() -> None:
     assert not [name for name in env if "KEY" in name or "TOKEN" in name]
 
 
+@pytest.mark.parametrize("model", KNOWN.models)
+def test_streamed_weights_never_meet_the_front_end_that_can_not_read_s3(model: str) -> None:
+    args = vllm(model, "p6-b300.48xlarge", "s3://bucket/model")
+    assert chart_values(args, engine_timeouts(args))["env"].get("VLLM_USE_RUST_FRONTEND", "0") == "0"
+
+
 @pytest.mark.parametrize(
     ("weights", "objects", "prefixes"),
     [
