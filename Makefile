@@ -9,13 +9,13 @@ SOURCES := planning components automation rehearsal toolchain tests __main__.py
 .PHONY: help setup rehearse test doctor lint types lock clean
 
 help:  ## Show the commands
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1|/' | column -t -s '|'
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 $(STAMP): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "Python 3.11 or newer is needed; $$($(PYTHON) --version) was found. Set PYTHON=/path/to/python3.11."; exit 2; }
 	@echo "Installing the Python packages of requirements.lock into $(VENV) (one to three minutes the first time)"
-	@$(PYTHON) -m venv $(VENV)
+	@$(PYTHON) -m venv $(VENV) || { echo "Python's venv module is needed (Debian, Ubuntu: apt install python3-venv)."; exit 2; }
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $(STAMP)
@@ -29,7 +29,7 @@ rehearse: setup  ## Rehearse a whole session, free and without an AWS account
 test: setup  ## Run all tests
 	@$(BIN)/python -m pytest -n 2
 
-doctor: setup  ## Say what is installed, which way it came, and what a real session lacks
+doctor: $(STAMP)  ## Say what is installed, which way it came, and what a real session lacks
 	@$(BIN)/rentblock doctor
 
 lint: $(STAMP)  ## Style and the direction of imports
