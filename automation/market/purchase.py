@@ -160,11 +160,6 @@ def _look_after(place: Target, session: str) -> Reservation | None:
 
 def _confirm(place: Target, offer: Offer, found: Reservation, journal: Journal) -> Block:
     now = place.clock.now()
-    journal.write(
-        PurchaseConfirmed(
-            at=now, offering_id=offer.offering_id, reservation_id=found.reservation_id, fee_usd=offer.fee_usd
-        )
-    )
     block = Block(
         reservation_id=found.reservation_id,
         offering_id=offer.offering_id,
@@ -177,7 +172,13 @@ def _confirm(place: Target, offer: Offer, found: Reservation, journal: Journal) 
         end=found.end or offer.end,
         fee_usd=offer.fee_usd,
     )
+    # The confirmation comes last, since it closes the intent: a session that ended between the two lines looks again.
     journal.write(BlockKnown(at=now, block=block))
+    journal.write(
+        PurchaseConfirmed(
+            at=now, offering_id=offer.offering_id, reservation_id=found.reservation_id, fee_usd=offer.fee_usd
+        )
+    )
     return block
 
 

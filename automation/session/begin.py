@@ -8,13 +8,13 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 
-from automation.errors import InvalidRequest, NoOffer, PurchaseUnclear, Refused, RentblockError
+from automation.errors import InvalidRequest, NoOffer, Refused, RentblockError
 from automation.market import offers, reservations
 from automation.market.purchase import Approval, buy, settle
 from automation.refusals import check_account, refuse_stand_ins
 from automation.session.entries import BlockKnown, Closed, EndAsked, Opened, PhaseBegan
 from automation.session.folder import SessionFolder, session_folder, sessions
-from automation.session.journal import Journal
+from automation.session.journal import Journal, alone
 from automation.session.plan import budget_of
 from automation.session.request import RentRequest, catalogue_problems, invalid
 from automation.target import Target
@@ -166,13 +166,16 @@ def _buy(request: RentRequest, target: Target, offer: Offer, approval: Approval)
     folder, journal = _new(request, target, offer.start)
     journal.write(PhaseBegan(at=target.clock.now(), phase="buy"))
     try:
-        buy(target, offer, approval, journal, os.environ)
-    except PurchaseUnclear:
-        raise
+        # Whoever would close the session as one without a block has to wait until it is known.
+        with alone(folder):
+            buy(target, offer, approval, journal, os.environ)
     except RentblockError as error:
-        now = target.clock.now()
-        journal.write(EndAsked(at=now, reason=error.happened, gave_up=True))
-        journal.write(Closed(at=now, outcome="nothing bought"))
+        record = journal.record()
+        # An open intent may have been paid for, whatever stopped the look after it: a full disk, a lost answer.
+        if record.intent is None and record.block is None:
+            now = target.clock.now()
+            journal.write(EndAsked(at=now, reason=error.happened, gave_up=True))
+            journal.write(Closed(at=now, outcome="nothing bought"))
         raise
     return folder
 

@@ -41,7 +41,9 @@ def _add(record: Record, entry: Entry) -> Record:
             return replace(record, intent=PurchaseIntent(offer=offer, intended_at=at))
         case lines.PurchaseConfirmed(offering_id=offering, reservation_id=bought, fee_usd=fee, at=at):
             purchase = Purchase(offering_id=offering, reservation_id=bought, fee_usd=fee, bought_at=at)
-            return replace(record, intent=None, purchases=(*record.purchases, purchase))
+            # The buyer and somebody who looks at the same time may both write down the one purchase.
+            others = tuple(known for known in record.purchases if known.reservation_id != bought)
+            return replace(record, intent=None, purchases=(*others, purchase))
         case lines.PurchaseDenied():
             return replace(record, intent=None)
         case lines.BlockKnown(block=block):

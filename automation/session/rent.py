@@ -28,7 +28,7 @@ from automation.session.begin import Approve, approve_exactly, begin
 from automation.session.display import Display, Quiet
 from automation.session.entries import Closed, EndAsked, Reopened
 from automation.session.folder import SessionFolder, find
-from automation.session.journal import Journal, RunsElsewhere
+from automation.session.journal import Journal, RunsElsewhere, alone
 from automation.session.loop import run
 from automation.session.outputs import Outputs, api_key, read_outputs
 from automation.session.plan import plan_of
@@ -162,12 +162,18 @@ def _may_change(target: Target, folder: SessionFolder) -> None:
 
 
 def _bought(target: Target, folder: SessionFolder) -> bool:
-    """Whether there is a block to work with; a session without one is closed. Raises PurchaseUnclear."""
+    """Whether there is a block to work with; a session without one is closed.
+
+    Raises PurchaseUnclear, and RunsElsewhere while another process is buying it."""
     journal = Journal(folder.journal)
-    block = settle(target, journal)
-    if block is None and journal.record().outcome is None:
-        journal.write(Closed(at=target.clock.now(), outcome="nothing bought"))
-    return block is not None
+    if settle(target, journal):
+        return True
+    with alone(folder):
+        if settle(target, journal):
+            return True
+        if journal.record().outcome is None:
+            journal.write(Closed(at=target.clock.now(), outcome="nothing bought"))
+    return False
 
 
 def _serves(record: Record) -> bool:

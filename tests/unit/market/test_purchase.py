@@ -14,7 +14,7 @@ from botocore.stub import Stubber
 from automation.errors import PurchaseFailed, PurchaseUnclear, Refused
 from automation.market import purchase
 from automation.market.purchase import Approval, buy, settle
-from automation.session.entries import PurchaseIntended
+from automation.session.entries import Entry, PurchaseConfirmed, PurchaseIntended
 from automation.session.journal import Journal
 from automation.target import Target
 from planning.ranking import Offer
@@ -72,8 +72,33 @@ def test_the_straight_way_looks_buys_with_tags_and_looks_again(
     block = buy(target, offer, agreed(offer), journal, {})
     stub.assert_no_pending_responses()
     assert (block.reservation_id, block.fee_usd) == (BOUGHT, offer.fee_usd)
-    assert kinds(journal) == ["purchase-intended", "purchase-confirmed", "block-known"]
+    assert kinds(journal) == ["purchase-intended", "block-known", "purchase-confirmed"]
     assert journal.record().purchases[0].reservation_id == BOUGHT
+
+
+def test_a_buyer_that_dies_before_its_last_line_is_told_of_its_block(
+    target: Target, stub: Stubber, offer: Offer, journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    aws_shows(stub)
+    aws_sells(stub, offer)
+    aws_shows(stub, reservation())
+    write = journal.write
+
+    def dies(entry: Entry) -> None:
+        if isinstance(entry, PurchaseConfirmed):
+            raise KeyboardInterrupt
+        write(entry)
+
+    monkeypatch.setattr(journal, "write", dies)
+    with pytest.raises(KeyboardInterrupt):
+        buy(target, offer, agreed(offer), journal, {})
+    assert journal.record().intent is not None
+    monkeypatch.setattr(journal, "write", write)
+    aws_shows(stub, reservation())
+    found = settle(target, journal)
+    assert found is not None
+    assert found.reservation_id == BOUGHT
+    assert [purchase.reservation_id for purchase in journal.record().purchases] == [BOUGHT]
 
 
 def test_the_buying_client_never_retries(

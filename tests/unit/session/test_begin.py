@@ -12,14 +12,23 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from automation.errors import InvalidRequest, NoOffer, PurchaseFailed, PurchaseUnclear, Refused
+from automation.errors import (
+    InvalidRequest,
+    MachineInTheWay,
+    NoOffer,
+    PurchaseFailed,
+    PurchaseUnclear,
+    Refused,
+    RentblockError,
+)
 from automation.market.offers import Search
 from automation.market.purchase import Approval
 from automation.session import begin as module
+from automation.session import rent
 from automation.session.begin import approve_exactly, begin, check_request
 from automation.session.entries import BlockKnown, Opened, PurchaseIntended
 from automation.session.folder import session_folder, sessions
-from automation.session.journal import Journal
+from automation.session.journal import Journal, RunsElsewhere
 from automation.session.record import Record
 from automation.session.request import RentRequest, field_problems, invalid
 from automation.target import Target
@@ -47,6 +56,8 @@ class Market:
 
     def buy(self, target: Target, offer: Offer, approval: Approval, journal: Journal, environ: object) -> None:
         if self.fails:
+            if not isinstance(self.fails, PurchaseFailed):
+                journal.write(PurchaseIntended(at=target.clock.now(), offer=offer))
             raise self.fails
         self.bought.append((offer.offering_id, approval.fee_usd))
         journal.write(BlockKnown(at=target.clock.now(), block=module._as_block(offer, "cr-1", "cb-1", offer.fee_usd)))
@@ -184,19 +195,39 @@ def test_no_offers_name_the_regions_that_were_silent(market: Market, target: Tar
         begin(requests(), target, yes)
 
 
-def test_a_failed_purchase_closes_its_session_and_an_unclear_one_stays_open(
-    market: Market, target: Target, requests: Requests
+@pytest.mark.parametrize(
+    "open_end", [PurchaseUnclear(happened="Lost.", remedy=""), MachineInTheWay(happened="Disk full.", remedy="")]
+)
+def test_a_failed_purchase_closes_its_session_and_one_that_may_have_happened_stays_open(
+    market: Market, target: Target, requests: Requests, open_end: RentblockError
 ) -> None:
     market.fails = PurchaseFailed(happened="Sold out.", remedy="")
     with pytest.raises(PurchaseFailed):
         begin(requests(), target, yes)
     [closed] = sessions(target.home)
     assert Journal(closed.journal).record().outcome == "nothing bought"
-    market.fails = PurchaseUnclear(happened="Lost.", remedy="")
-    with pytest.raises(PurchaseUnclear):
+    market.fails = open_end
+    with pytest.raises(type(open_end)):
         begin(requests(), target, yes)
     outcomes = sorted(str(Journal(each.journal).record().outcome) for each in sessions(target.home))
     assert outcomes == ["None", "nothing bought"]
+
+
+def test_nobody_closes_a_session_that_is_just_being_bought(
+    market: Market, target: Target, requests: Requests, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    buy = market.buy
+
+    def watched(target: Target, offer: Offer, approval: Approval, journal: Journal, environ: object) -> None:
+        [folder] = sessions(target.home)
+        with pytest.raises(RunsElsewhere):
+            rent._bought(target, folder)
+        buy(target, offer, approval, journal, environ)
+
+    monkeypatch.setattr(module, "buy", watched)
+    folder = begin(requests(), target, yes)
+    assert Journal(folder.journal).record().outcome is None
+    assert len(market.bought) == 1
 
 
 @pytest.mark.parametrize(("found", "error"), [(True, Refused), (False, PurchaseUnclear)])
