@@ -5,7 +5,7 @@ target.py       where a session runs               clock.py        AWS's own tim
 refusals.py     stand-ins and the wrong account    market/         offers, reservations, the one purchase
 session/        the reconciler                     serving/        start-up, endpoint, acceptance
 cleanup/        the sweep                          accounts/       minutes, money, the report
-cli/            the verbs of `rentblock`
+cli/            the verbs of `rentblock`           pins.py         whether AWS has what the program pins
 """
 
 from typing import TYPE_CHECKING

@@ -49,7 +49,7 @@ MEANINGS: dict[ExitCode, str] = {
     ExitCode.LEFT_BEHIND: "the session has ended and something that costs money is left",
     ExitCode.MACHINE: "this machine is in the way: full disk, port in use, file not writable",
     ExitCode.UNKNOWN_SESSION: "there is no such session on this machine",
-    ExitCode.LACKING: "doctor found something missing",
+    ExitCode.LACKING: "something that a session needs is missing; see doctor",
     ExitCode.INTERRUPTED: "interrupted; run the same verb again to go on",
 }
 
@@ -76,6 +76,12 @@ class InvalidRequest(RentblockError):
     """What was asked for cannot be right."""
 
     exit_code = ExitCode.USAGE
+
+
+class PinsMissing(RentblockError):
+    """AWS does not have a version that the program pins: a stack that could not be made is not paid for."""
+
+    exit_code = ExitCode.LACKING
 
 
 class NoOffer(RentblockError):

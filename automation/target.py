@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from mypy_boto3_eks import EKSClient
     from mypy_boto3_iam import IAMClient
     from mypy_boto3_logs import CloudWatchLogsClient
+    from mypy_boto3_ssm import SSMClient
     from mypy_boto3_sts import STSClient
 
 Mode = Literal["aws", "rehearsal"]
@@ -78,6 +79,8 @@ class Target:
     def client(self, service: Literal["iam"], *, total_max_attempts: int = ...) -> "IAMClient": ...
     @overload
     def client(self, service: Literal["logs"], *, total_max_attempts: int = ...) -> "CloudWatchLogsClient": ...
+    @overload
+    def client(self, service: Literal["ssm"], *, total_max_attempts: int = ...) -> "SSMClient": ...
     @overload
     def client(self, service: Literal["sts"], *, total_max_attempts: int = ...) -> "STSClient": ...
     def client(self, service: str, *, total_max_attempts: int = _ATTEMPTS) -> BaseClient:

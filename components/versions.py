@@ -1,13 +1,14 @@
 """Every version that the program pins, where it was read, and which of them nobody has verified.
 
-Verified means: seen on AWS or in the registry itself. `unverified_pins` lists what is not, so that `rentblock doctor`
-can ask AWS and the registries before anything is created. Model images are pinned beside their model, in
+Verified means: seen on AWS or in the registry itself. `unverified_pins` lists what is not: `automation/pins.py` asks
+AWS for it before anything is bought or created. Model images are pinned beside their model, in
 planning/catalogue/models.toml.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from planning.catalogue import Model, load
 
@@ -26,14 +27,41 @@ NODE_AMI_RELEASE = "1.35.7-20260903"
 DEVICE_PLUGIN_IMAGE = "nvcr.io/nvidia/k8s-device-plugin:v0.18.2"
 DEVICE_PLUGIN_DIGEST = ""
 
+_HERE = "components/versions.py"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Pin:
-    """A pin that was not verified, and how to: `value` is what the program uses."""
+    """A pin that was not verified, and how to: `value` is what the program uses, `where` the file that says so."""
 
     name: str
     value: str
     what_to_check: str
+    where: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class KubernetesPin(Pin):
+    """The Kubernetes version of the EKS cluster, for example `1.35`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AddonPin(Pin):
+    """The version of an EKS add-on, for a cluster of that Kubernetes version."""
+
+    addon: str
+    kubernetes: str
+
+
+NodeAmi = Literal["standard", "nvidia"]
+"""The variants of AL2023 that the node groups take, by the names of EKS's public parameters."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeAmiPin(Pin):
+    """The release of the EKS optimized AMI, for example `1.35.7-20260903`."""
+
+    variant: NodeAmi
 
 
 def image_reference(tag: str, digest: str) -> str:
@@ -41,35 +69,57 @@ def image_reference(tag: str, digest: str) -> str:
     return f"{tag}@{digest}" if digest else tag
 
 
-def unverified_pins() -> tuple[Pin, ...]:
-    """All pins that could not be verified where they were chosen, those of the catalogue's models included."""
+def unverified_pins(model: str | None = None) -> tuple[Pin, ...]:
+    """All pins that could not be verified where they were chosen; of the catalogue's models those of `model`, or all.
+
+    Raises planning's UnknownName for a model that the catalogue does not have.
+    """
+    known = load()
+    models = known.models.values() if model is None else (known.model(model),)
+    pins = [_kubernetes_pin(), *_addon_pins(), *_node_ami_pins()]
+    if not DEVICE_PLUGIN_DIGEST:
+        pins.append(_without_digest("NVIDIA device plugin image", DEVICE_PLUGIN_IMAGE, _HERE))
+    return (*pins, *(pin for each in models for pin in _model_pins(each)))
+
+
+def _kubernetes_pin() -> Pin:
+    check = "eks:DescribeClusterVersions shows it in STANDARD_SUPPORT"
+    return KubernetesPin(name="Kubernetes of EKS", value=KUBERNETES, what_to_check=check, where=_HERE)
+
+
+def _addon_pins() -> list[Pin]:
     addons = {
         "vpc-cni": VPC_CNI,
         "kube-proxy": KUBE_PROXY,
         "coredns": COREDNS,
         "eks-pod-identity-agent": POD_IDENTITY_AGENT,
     }
-    pins = [
-        Pin(
+    return [
+        AddonPin(
             name=f"EKS add-on {addon}",
             value=version,
             what_to_check=f"eks:DescribeAddonVersions --addon-name {addon} --kubernetes-version {KUBERNETES} lists it",
+            where=_HERE,
+            addon=addon,
+            kubernetes=KUBERNETES,
         )
         for addon, version in addons.items()
     ]
-    pins.append(
-        Pin(
-            name="EKS node AMI release",
+
+
+def _node_ami_pins() -> list[Pin]:
+    variants: tuple[NodeAmi, ...] = ("standard", "nvidia")
+    return [
+        NodeAmiPin(
+            name=f"EKS node AMI release, {variant}",
             value=NODE_AMI_RELEASE,
-            what_to_check=f"ssm:GetParameter /aws/service/eks/optimized-ami/{KUBERNETES}/amazon-linux-2023/x86_64/"
-            "{standard,nvidia}/recommended/release_version is this or later; driver r580 or later",
+            what_to_check=f"it is in ssm:GetParametersByPath --recursive --path /aws/service/eks/optimized-ami/"
+            f"{KUBERNETES}/amazon-linux-2023/x86_64/{variant}",
+            where=_HERE,
+            variant=variant,
         )
-    )
-    if not DEVICE_PLUGIN_DIGEST:
-        pins.append(_without_digest("NVIDIA device plugin image", DEVICE_PLUGIN_IMAGE, "components/versions.py"))
-    for model in load().models.values():
-        pins.extend(_model_pins(model))
-    return tuple(pins)
+        for variant in variants
+    ]
 
 
 def _model_pins(model: Model) -> list[Pin]:
@@ -79,10 +129,11 @@ def _model_pins(model: Model) -> list[Pin]:
         pins.append(_without_digest(f"engine image of {model.name}", model.image, where))
     if not model.hub_revision:
         check = f"choose a commit of huggingface.co/{model.hub_id} and write it into {where}"
-        pins.append(Pin(name=f"weights of {model.name}", value=f"{model.hub_id} without a commit", what_to_check=check))
+        value = f"{model.hub_id} without a commit"
+        pins.append(Pin(name=f"weights of {model.name}", value=value, what_to_check=check, where=where))
     return pins
 
 
 def _without_digest(name: str, image: str, where: str) -> Pin:
     check = f"the tag exists; write its amd64 digest into {where}"
-    return Pin(name=name, value=image, what_to_check=check)
+    return Pin(name=name, value=image, what_to_check=check, where=where)

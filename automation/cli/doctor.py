@@ -6,10 +6,13 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 
 from automation.errors import RentblockError
+from automation.pins import Verdict, check_pins
 from automation.refusals import check_account, refuse_stand_ins
 from automation.target import Target
+from components.versions import unverified_pins
 
 _PACKAGES = ("pulumi", "pulumi-aws", "pulumi-eks", "pulumi-kubernetes", "boto3", "kr8s", "openai")
+_OK: dict[Verdict, bool | None] = {"verified": True, "missing": False, "not known": None}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,8 +34,9 @@ def examine(make_target: Callable[[str | None], Target], environ: dict[str, str]
         ok=aws is not None,
         detail=aws or "not on PATH; pulumi-eks and the kubeconfig call it (`pip install awscli`)",
     )
-    yield from _account(make_target, environ)
-    yield from _pins()
+    target, findings = _account(make_target, environ)
+    yield from findings
+    yield from _pins(target)
 
 
 def _packages() -> Iterator[Finding]:
@@ -55,27 +59,42 @@ def _toolchain() -> Iterator[Finding]:
         yield Finding(part="toolchain", ok=False, detail=str(error))
 
 
-def _account(make_target: Callable[[str | None], Target], environ: dict[str, str]) -> Iterator[Finding]:
+def _account(
+    make_target: Callable[[str | None], Target], environ: dict[str, str]
+) -> tuple[Target | None, list[Finding]]:
+    """The account that AWS answers for, if there is one, and what was found on the way to it."""
     try:
         target = make_target(None)
     except RentblockError as error:
-        yield Finding(part="AWS account", ok=False, detail=f"{error.happened} {error.remedy}")
-        return
+        return None, [_fault("AWS account", error)]
+    answering: Target | None = None
+    findings = []
     try:
         check_account(target)
-        yield Finding(part="AWS account", ok=True, detail=f"{target.account_id}, {target.region}, mode {target.mode}")
+        answering = target
+        where = f"{target.account_id}, {target.region}, mode {target.mode}"
+        findings.append(Finding(part="AWS account", ok=True, detail=where))
     except RentblockError as error:
-        yield Finding(part="AWS account", ok=False, detail=f"{error.happened} {error.remedy}")
+        findings.append(_fault("AWS account", error))
     try:
         refuse_stand_ins(target, environ)
-        yield Finding(part="stand-ins", ok=True, detail="none would meet the real AWS")
+        findings.append(Finding(part="stand-ins", ok=True, detail="none would meet the real AWS"))
     except RentblockError as error:
-        yield Finding(part="stand-ins", ok=False, detail=f"{error.happened} {error.remedy}")
+        findings.append(_fault("stand-ins", error))
+    return answering, findings
 
 
-def _pins() -> Iterator[Finding]:
-    # Imported here: it loads the program's package, and that Pulumi.
-    from components.versions import unverified_pins
+def _fault(part: str, error: RentblockError) -> Finding:
+    return Finding(part=part, ok=False, detail=f"{error.happened} {error.remedy}")
 
-    for pin in unverified_pins():
-        yield Finding(part=f"pin {pin.name}", ok=None, detail=f"{pin.value}: not verified; {pin.what_to_check}")
+
+def _pins(target: Target | None) -> Iterator[Finding]:
+    if target is None:
+        for pin in unverified_pins():
+            detail = f"{pin.value}: AWS was not asked. To check: {pin.what_to_check}."
+            yield Finding(part=f"pin {pin.name}", ok=None, detail=detail)
+        return
+    for judged in check_pins(target):
+        remedy = f" Change it in {judged.pin.where}." if judged.verdict == "missing" else ""
+        detail = f"{judged.pin.value}: {judged.sentence}{remedy}"
+        yield Finding(part=f"pin {judged.pin.name}", ok=_OK[judged.verdict], detail=detail)
