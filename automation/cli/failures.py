@@ -30,6 +30,8 @@ def told(console: Console) -> Iterator[None]:
 
 
 def _print(console: Console, error: RentblockError) -> None:
-    console.print(Text(error.happened, style="bold red"))
-    console.print(Text(error.cost))
-    console.print(Text(error.remedy))
+    # In a log each of the three is one line; a path in them stays in one piece.
+    in_one_line = not console.is_terminal
+    console.print(Text(error.happened, style="bold red"), soft_wrap=in_one_line)
+    console.print(Text(error.cost), soft_wrap=in_one_line)
+    console.print(Text(error.remedy), soft_wrap=in_one_line)
