@@ -14,7 +14,7 @@ from rich.text import Text
 from automation.accounts.outcome import OK
 from automation.cli import options
 from automation.cli.confirm import ask_for_the_fee, ask_to_end
-from automation.cli.display import display_on
+from automation.cli.display import Lines, display_on
 from automation.cli.doctor import examine
 from automation.cli.failures import EXIT_CODES, told
 from automation.cli.views import findings_table, offers_json, offers_table, rows_table, status_rows
@@ -152,7 +152,7 @@ def _add_rent(app: typer.Typer, make_target: MakeTarget, before_change: BeforeCh
                     parallel=parallel,
                 )
                 target = make_target(None)
-                found = begin(request, target, ask_for_the_fee(err, request))
+                found = begin(request, target, ask_for_the_fee(err, request), Lines(err))
             with display_on(err) as display:
                 record = resume(target, found.session, display)
             _finish(err, target.home, record)

@@ -11,7 +11,9 @@ from decimal import Decimal
 from automation.errors import InvalidRequest, NoOffer, Refused, RentblockError
 from automation.market import offers, reservations
 from automation.market.purchase import Approval, buy, settle
+from automation.pins import not_known, require_pins
 from automation.refusals import check_account, refuse_stand_ins
+from automation.session.display import Display, Quiet
 from automation.session.entries import BlockKnown, Closed, EndAsked, Opened, PhaseBegan
 from automation.session.folder import SessionFolder, session_folder, sessions
 from automation.session.journal import Journal, alone
@@ -37,30 +39,29 @@ _AHEAD = timedelta(weeks=8)
 _SUFFIX = string.ascii_lowercase + string.digits
 
 
-def begin(request: RentRequest, target: Target, approve: Approve) -> SessionFolder:
-    """A session with its block, in its folder.
+def begin(request: RentRequest, target: Target, approve: Approve, display: Display | None = None) -> SessionFolder:
+    """A session with its block, in its folder; `display` is told what could not be verified beforehand.
 
-    Raises InvalidRequest, Refused, NoOffer, PurchaseFailed or PurchaseUnclear; all but the last have spent nothing.
+    Raises InvalidRequest, Refused, PinsMissing, NoOffer, PurchaseFailed or PurchaseUnclear; all but the last have
+    spent nothing.
     """
-    # Imported here: it loads Pulumi, which the verbs that only look do not need.
-    from automation.session.preflight import require_a_stack
-
+    show = display or Quiet()
     refuse_stand_ins(target, os.environ)
     check_account(target)
     check_request(request)
     _no_open_intents(target)
     if request.reservation_id:
         block = _bought_elsewhere(request, target)
-        require_a_stack(target, request, block)
+        _require_all(target, request, block, show)
         return _open(request, target, block)
     if request.capacity == "on-demand":
         offer = _on_demand(request, target)
         block = _as_block(offer, ON_DEMAND, None, Decimal(0))
-        require_a_stack(target, request, block)
+        _require_all(target, request, block, show)
         _approved(approve, offer)
         return _open(request, target, block)
     offer = best_offer(search(request, target))
-    require_a_stack(target, request, _as_block(offer, _NOT_BOUGHT_YET, offer.offering_id, offer.fee_usd))
+    _require_all(target, request, _as_block(offer, _NOT_BOUGHT_YET, offer.offering_id, offer.fee_usd), show)
     return _buy(request, target, offer, _approved(approve, offer))
 
 
@@ -140,6 +141,17 @@ def approve_exactly(pay_usd: Decimal | None) -> Approve:
         return Approval(offering_id=offer.offering_id, fee_usd=offer.fee_usd)
 
     return approve
+
+
+def _require_all(target: Target, request: RentRequest, block: Block, display: Display) -> None:
+    """Raise InvalidRequest or PinsMissing if a stack on `block` could not be made; say what nobody can tell."""
+    # Imported here: it loads Pulumi, which the verbs that only look do not need.
+    from automation.session.preflight import require_a_stack
+
+    require_a_stack(target, request, block)
+    unknown = require_pins(target.in_region(block.region), request.model)
+    if unknown:
+        display.say(target.clock.now(), not_known(unknown))
 
 
 def _approved(approve: Approve, offer: Offer) -> Approval:

@@ -77,7 +77,7 @@ def rent(
     """
     where = target or aws_target()
     show = display or Quiet()
-    folder = begin(request, where, approve or approve_exactly(request.pay_usd))
+    folder = begin(request, where, approve or approve_exactly(request.pay_usd), show)
     try:
         record = run(where, folder, show, until=_serves_or_never_will)
         if not _serves(record):
@@ -98,8 +98,9 @@ def run_to_end(
 ) -> Record:
     """Rent a session and run it until its block is over and it is swept. Raises what `begin` and `run` raise."""
     where = target or aws_target()
-    folder = begin(request, where, approve or approve_exactly(request.pay_usd))
-    return run(where, folder, display or Quiet())
+    show = display or Quiet()
+    folder = begin(request, where, approve or approve_exactly(request.pay_usd), show)
+    return run(where, folder, show)
 
 
 def resume(target: Target, session: str | None, display: Display) -> Record:

@@ -215,7 +215,7 @@ def test_rent_buys_what_was_agreed_to_and_runs_it(
 ) -> None:
     seen: list[RentRequest] = []
     record = Journal(folder.journal).record()
-    monkeypatch.setattr(module, "begin", lambda request, target, approve: seen.append(request) or folder)
+    monkeypatch.setattr(module, "begin", lambda request, target, approve, display: seen.append(request) or folder)
     monkeypatch.setattr(module, "resume", lambda target, session, display: _closed(record, "ok"))
     result = rentblock("rent", "--cidr", "192.0.2.1/32", "--yes-pay", "$3,100.03", "--max-fee-usd", "3500")
     assert result.exit_code == ExitCode.OK

@@ -91,6 +91,7 @@ def market(offer: Offer, monkeypatch: pytest.MonkeyPatch) -> Market:
     monkeypatch.setattr(module.offers, "enabled_regions", lambda target: ("us-west-2",))
     monkeypatch.setattr(module, "buy", market.buy)
     monkeypatch.setattr(module, "check_account", lambda target: None)
+    monkeypatch.setattr(module, "require_pins", lambda target, model: ())
     monkeypatch.setattr(preflight._AsBought, "zone_ids", lambda self, region: ("usw2-az1", "usw2-az2"))
     return market
 
