@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import date
 from decimal import Decimal
 from pathlib import Path
 from typing import Literal
@@ -68,6 +69,20 @@ class AddonVersion(_Sourced):
     """The version of an EKS add-on that is the default."""
 
     version: str
+
+
+class ClusterVersion(_Sourced):
+    """Until which day EKS supports a Kubernetes version."""
+
+    standard_until: date
+    extended_until: date
+
+
+class NodeAmi(_Sourced):
+    """The newest release of a variant of EKS's optimized AMI, for example `1.35.7-20260903`."""
+
+    release: str
+    image_id: str
 
 
 class Refusal(_Sourced):
@@ -138,18 +153,23 @@ class _ConstantsFile(BaseModel):
     delays: dict[str, Delay]
     prices: dict[str, Price]
     markets: dict[str, Market]
+    cluster_versions: dict[str, ClusterVersion]
     addons: dict[str, AddonVersion]
+    node_amis: dict[str, NodeAmi]
     refusals: dict[str, Refusal]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Constants:
-    """All that the world assumes: `markets` by instance type, `addons` by name, `refusals` by what is wrong."""
+    """All that the world assumes: `markets` by instance type, `cluster_versions` of Kubernetes, `addons` by name,
+    `node_amis` by variant, `refusals` by what is wrong."""
 
     delays: Delays
     prices: Prices
     markets: Mapping[str, Market]
+    cluster_versions: Mapping[str, ClusterVersion]
     addons: Mapping[str, AddonVersion]
+    node_amis: Mapping[str, NodeAmi]
     refusals: Mapping[str, Refusal]
 
 
@@ -160,7 +180,9 @@ def load_constants(path: Path = CONSTANTS) -> Constants:
         delays=Delays(by_name=content.delays),
         prices=Prices(by_name=content.prices),
         markets=content.markets,
+        cluster_versions=content.cluster_versions,
         addons=content.addons,
+        node_amis=content.node_amis,
         refusals=content.refusals,
     )
 

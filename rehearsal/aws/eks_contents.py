@@ -5,7 +5,7 @@ Pod Identity associations live here too; their operations are in `pod_identity.p
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from moto.eks.models import Cluster
@@ -91,10 +91,17 @@ class ClusterContents:
 class AddonOperations:
     """Each public method is an operation of EKS."""
 
-    def __init__(self, contents: ClusterContents, refusals: Mapping[str, Refusal], versions: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        contents: ClusterContents,
+        refusals: Mapping[str, Refusal],
+        versions: Mapping[str, str],
+        cluster_versions: Collection[str],
+    ) -> None:
         self._contents = contents
         self._refusals = refusals
         self._versions = versions
+        self._cluster_versions = cluster_versions
 
     def create_addon(self, request: Request) -> Answer:
         contents, name = self._contents.of(request), request.text("addonName")
@@ -132,9 +139,10 @@ class AddonOperations:
         return {"addon": self._contents.of(request).addons.pop(str(addon["addonName"]))}
 
     def describe_addon_versions(self, request: Request) -> Answer:
-        wanted = request.text("addonName")
+        wanted, kubernetes = request.text("addonName"), request.text("kubernetesVersion")
         names = [name for name in self._versions if wanted in ("", name)]
-        return {"addons": [self._addon_info(name, request.text("kubernetesVersion")) for name in names]}
+        known = [version for version in self._cluster_versions if kubernetes in ("", version)]
+        return {"addons": [self._addon_info(name, known) for name in names] if known else []}
 
     def _addon(self, request: Request) -> Item:
         contents, name = self._contents.of(request), request.text("addonName")
@@ -147,12 +155,15 @@ class AddonOperations:
             raise refuse(self._refusals["addon_version"], name=name)
         return self._versions[name]
 
-    def _addon_info(self, name: str, kubernetes_version: str) -> Item:
-        compatible = {"clusterVersion": kubernetes_version, "platformVersions": ["*"], "defaultVersion": True}
+    def _addon_info(self, name: str, cluster_versions: Collection[str]) -> Item:
+        compatible = [
+            {"clusterVersion": version, "platformVersions": ["*"], "defaultVersion": True}
+            for version in cluster_versions
+        ]
         version = {
             "addonVersion": self._versions[name],
             "architecture": ["amd64", "arm64"],
-            "compatibilities": [compatible],
+            "compatibilities": compatible,
         }
         return {"addonName": name, "type": "networking", "addonVersions": [version], "owner": "aws", "publisher": "eks"}
 

@@ -19,6 +19,7 @@ from moto.ec2.responses import EC2Response
 from moto.eks import urls as eks_urls
 from moto.eks.responses import EKSResponse
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
+from moto.ssm.responses import SimpleSystemManagerResponse
 from werkzeug.http import http_date
 from werkzeug.serving import make_server
 from werkzeug.wsgi import ClosingIterator
@@ -27,6 +28,7 @@ from rehearsal.aws.autoscaling import AutoScaling, AutoScalingOperations
 from rehearsal.aws.calls import Call, CallLog
 from rehearsal.aws.capacity_block_operations import CapacityBlockOperations
 from rehearsal.aws.capacity_blocks import CapacityBlocks
+from rehearsal.aws.cluster_versions import ClusterVersionOperations
 from rehearsal.aws.eks import EksOperations
 from rehearsal.aws.eks_contents import AccessEntryOperations, AddonOperations, ClusterContents
 from rehearsal.aws.fleet import Fleet
@@ -35,6 +37,7 @@ from rehearsal.aws.inventory import Existing, inventory
 from rehearsal.aws.meter import Meter
 from rehearsal.aws.network import NetworkGuards
 from rehearsal.aws.node_groups import NodeGroups
+from rehearsal.aws.node_images import NodeImageParameters
 from rehearsal.aws.operations import guard, serve
 from rehearsal.aws.pod_identity import PodIdentityOperations
 from rehearsal.delays import Constants, load_constants
@@ -69,18 +72,21 @@ class SimulatedAws:
         contents = ClusterContents(refusals)
         versions = {name: addon.version for name, addon in constants.addons.items()}
         self._eks = EksOperations(NodeGroups(world, self.blocks, scaling, refusals), contents, refusals)
+        cluster_versions = constants.cluster_versions
         self._stop = ExitStack()
         for operations, response_class in (
             (CapacityBlockOperations(self.blocks, refusals), EC2Response),
             (InstanceOperations(self.fleet, refusals), EC2Response),
             (AutoScalingOperations(scaling), AutoScalingResponse),
             (self._eks, EKSResponse),
-            (AddonOperations(contents, refusals, versions), EKSResponse),
+            (ClusterVersionOperations(world, cluster_versions), EKSResponse),
+            (AddonOperations(contents, refusals, versions, cluster_versions), EKSResponse),
             (AccessEntryOperations(contents, refusals), EKSResponse),
             (PodIdentityOperations(contents, refusals), EKSResponse),
         ):
             self._stop.callback(serve(operations, response_class))
         self._stop.callback(guard(NetworkGuards(refusals), EC2Response))
+        self._stop.callback(guard(NodeImageParameters(constants.node_amis), SimpleSystemManagerResponse))
         self._stop.callback(self._calls.record())
         self._stop.callback(lambda: clock.use(None))
         clock.use(lambda: world.now)

@@ -85,8 +85,8 @@ def test_the_story_is_the_same_whatever_the_order_inside_an_instant() -> None:
 
 def test_every_constant_says_where_it_comes_from() -> None:
     constants = load_constants()
-    groups = (constants.delays.by_name, constants.prices.by_name, constants.markets, constants.addons)
-    for group in (*groups, constants.refusals):
+    groups = (constants.delays.by_name, constants.prices.by_name, constants.markets, constants.refusals)
+    for group in (*groups, constants.cluster_versions, constants.addons, constants.node_amis):
         for name, constant in group.items():
             assert constant.source, name
             assert datetime.fromisoformat(constant.date), name
