@@ -9,6 +9,7 @@ import os
 import signal
 import socket
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -23,6 +24,7 @@ from automation.errors import EngineFailed, ExitCode, Refused, RentblockError, m
 from automation.refusals import check_account, refuse_stand_ins
 from automation.session.engine import (
     PASSPHRASE,
+    Lock,
     diagnostics,
     engine_environment,
     install_plugins,
@@ -43,8 +45,12 @@ _COST = "What the stack has made so far stays and is billed; the next try goes o
 _LOCK_LOOK_S = 1.0
 # An engine whose starter was killed finishes the step that it is in; a cluster takes the longest.
 _LOCK_LIMIT_S = 45 * 60.0
+# Its starter writes a child down as soon as it has its pid.
+_LINE_LIMIT_S = 30.0
+_LINE_LOOK_S = 0.2
 _MOST_CHARACTERS = 500
 _KUBERNETES = "kubernetes:"
+_asked_to_stop = threading.Event()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,6 +75,7 @@ def main(arguments: list[str]) -> int:
     for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(each, _leave_it_to_the_engine)
     try:
+        _wait_for_own_line(folder, int(number))
         with _alone(folder):
             _OPERATIONS[name](_work(folder, logs))
         word = LastWord(exit_code=ExitCode.OK, sentence="")
@@ -86,6 +93,7 @@ def up(work: Work) -> None:
     """Make everything but the nodes, then keep what the session needs to reach it."""
     if work.target.mode == "aws":
         install_plugins(work.stack)
+    _go_on()
     work.stack.up(parallel=work.record.request.parallel, show_secrets=False, suppress_outputs=True, color="never")
     write_outputs(work.folder, {name: output.value for name, output in work.stack.outputs().items()})
 
@@ -120,6 +128,29 @@ def _work(folder: SessionFolder, logs: Path) -> Work:
     return work
 
 
+def _wait_for_own_line(folder: SessionFolder, number: int) -> None:
+    """What no journal knows of, nobody would destroy: a child whose starter died before it wrote makes nothing."""
+    limit = time.monotonic() + _LINE_LIMIT_S
+    while (number, os.getpid()) not in {(run.number, run.pid) for run in Journal(folder.journal).record().operations}:
+        if time.monotonic() > limit:
+            raise EngineFailed(
+                happened="Whoever started this operation ended before it was written down.",
+                cost="It made nothing.",
+                remedy="The session starts it again.",
+            )
+        time.sleep(_LINE_LOOK_S)
+
+
+def _go_on() -> None:
+    """Raise EngineFailed when the child was asked to stop while there was no engine that could have heard of it."""
+    if _asked_to_stop.is_set():
+        raise EngineFailed(
+            happened="It was asked to stop before the engine began.",
+            cost=_COST,
+            remedy="The session goes on without it.",
+        )
+
+
 def _wait_for_the_stack(backend_url: str, folder: SessionFolder) -> None:
     """An engine whose starter is gone may still be at work; it ends by itself. Never cancel a living one."""
     limit = time.monotonic() + _LOCK_LIMIT_S
@@ -131,8 +162,9 @@ def _wait_for_the_stack(backend_url: str, folder: SessionFolder) -> None:
                 cost=_COST,
                 remedy="Let it finish, or run this session there.",
             )
-        if not any(psutil.pid_exists(lock.pid) for lock in held):
+        if not any(_lives(lock) for lock in held):
             return
+        _go_on()
         if time.monotonic() > limit:
             raise EngineFailed(
                 happened=f"Process {held[0].pid} has held the stack since {held[0].timestamp}.",
@@ -140,6 +172,14 @@ def _wait_for_the_stack(backend_url: str, folder: SessionFolder) -> None:
                 remedy="End it if it hangs; the next try goes on.",
             )
         time.sleep(_LOCK_LOOK_S)
+
+
+def _lives(lock: Lock) -> bool:
+    """Whether the engine that took the lock still runs. After a restart of the machine its pid may be anybody's."""
+    try:
+        return psutil.Process(lock.pid).name().startswith("pulumi")
+    except psutil.Error:
+        return False
 
 
 def _recover(work: Work) -> None:
@@ -187,6 +227,7 @@ def _leave_it_to_the_engine(number: int, frame: FrameType | None) -> None:
     # The whole process group is signalled: the engine stops in good order, and we wait for it. Ignoring the signal
     # instead would be inherited by the engine.
     del number, frame
+    _asked_to_stop.set()
 
 
 if __name__ == "__main__":

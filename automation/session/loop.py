@@ -145,8 +145,9 @@ def _faults(observation: Observation, record: Record, folder: SessionFolder) -> 
     if startup and not isinstance(startup, Unknown) and startup.phase and startup.late_by:
         yield f"The start is late in phase {startup.phase}."
     if operation and not operation.running and operation.exit_code != 0:
-        word = LastWord.read(folder.operation(operation.number, operation.name))
-        said = word.sentence if word else "It was killed."
+        place = folder.operation(operation.number, operation.name)
+        word = LastWord.read(place)
+        said = word.sentence if word else f"It ended without a word; {place}/child.log may have one."
         yield f"Operation {operation.number} (`pulumi {operation.name}`): {said}"
 
 

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -68,7 +69,7 @@ class SeenOperation:
         """Whether its process is gone; another one that got the same pid later is not taken for it."""
         try:
             process = psutil.Process(self.run.pid)
-            same = abs(process.create_time() - self.run.process_started) < _SAME_START_S
+            same = abs(since_boot(process) - self.run.process_started) < _SAME_START_S
             if same and process.status() == psutil.STATUS_ZOMBIE:
                 if ours := _ours.pop(self.run.pid, None):
                     ours.wait()
@@ -76,6 +77,14 @@ class SeenOperation:
         except psutil.NoSuchProcess:
             return True
         return not same
+
+
+def since_boot(process: psutil.Process) -> float:
+    """When a process began, in seconds since the boot of this machine.
+
+    The kernel keeps it so. Since the epoch it would move with each step of the wall clock (a laptop wakes up, NTP),
+    and a running `up` would be taken for one that is gone."""
+    return process.create_time() - psutil.boot_time()
 
 
 def start(
@@ -100,7 +109,7 @@ def start(
         raise machine_error(error) from error
     _ours[child.pid] = child
     try:
-        started = psutil.Process(child.pid).create_time()
+        started = since_boot(psutil.Process(child.pid))
     except psutil.NoSuchProcess:
         started = 0.0
     journal.write(OperationStarted(at=now, number=number, name=name, pid=child.pid, process_started=started))
@@ -129,5 +138,6 @@ def interrupt(record: Record, journal: Journal, now: datetime) -> None:
     # Written first: after a crash here one signal too few is repaired by time, one too many by nothing.
     journal.write(OperationInterrupted(at=now, number=run.number))
     if not SeenOperation(run=run).ended():
-        # The child leads its own process group, and the engine is in it.
-        os.killpg(run.pid, signal.SIGINT)
+        # The child leads its own process group, and the engine is in it. It may end in this very moment.
+        with suppress(ProcessLookupError):
+            os.killpg(run.pid, signal.SIGINT)

@@ -84,8 +84,8 @@ class Fault:
 
 @dataclass(frozen=True, kw_only=True)
 class OperationRun:
-    """One detached child. `process_started` is its start time since the epoch in seconds, so that a pid used again by
-    another process is not taken for it. `exit_code` None with `ended` set: it vanished without a word."""
+    """One detached child. `process_started` is its start time in seconds since the machine's boot, so that a pid used
+    again by another process is not taken for it. `exit_code` None with `ended` set: it vanished without a word."""
 
     number: int
     name: OperationName

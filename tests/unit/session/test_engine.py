@@ -2,11 +2,16 @@
 
 import json
 import os
+import signal
+import socket
 import stat
+import threading
 import warnings
 from base64 import b64encode
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,9 +26,12 @@ from automation.session.engine import (
     locks,
     workspace_files,
 )
+from automation.session.entries import Opened, OperationStarted
 from automation.session.folder import SessionFolder, session_folder
+from automation.session.journal import Journal
 from automation.session.outputs import api_key, read_outputs, write_outputs
 from automation.session.record import Record
+from automation.session.request import RentRequest
 from automation.session.stack_config import stack_config
 from components.stack_file import each_key
 
@@ -151,6 +159,35 @@ def test_a_living_engine_elsewhere_is_never_cancelled(tmp_path: Path, folder: Se
     (place / "a.json").write_text(json.dumps(held))
     with pytest.raises(EngineFailed, match="another-laptop holds the stack"):
         child._wait_for_the_stack(f"file://{tmp_path}", folder)
+
+
+def test_a_lock_whose_pid_is_now_somebody_elses_holds_nobody_up(tmp_path: Path, folder: SessionFolder) -> None:
+    place = tmp_path / ".pulumi" / "locks" / "organization" / "rent-the-block" / folder.session
+    place.mkdir(parents=True)
+    held = {"pid": os.getpid(), "username": "u", "hostname": socket.gethostname(), "timestamp": "2026-12-01T11:30:00Z"}
+    (place / "a.json").write_text(json.dumps(held))
+    child._wait_for_the_stack(f"file://{tmp_path}", folder)
+
+
+def test_a_child_that_nobody_wrote_down_makes_nothing(
+    folder: SessionFolder, rent_request: RentRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(child, "_LINE_LIMIT_S", 0.0)
+    journal = Journal(folder.journal)
+    now = datetime(2026, 12, 1, 11, 30, tzinfo=UTC)
+    journal.write(Opened(at=now, session="s", mode="rehearsal", account_id="1", request=rent_request))
+    with pytest.raises(EngineFailed, match="before it was written down"):
+        child._wait_for_own_line(folder, 1)
+    journal.write(OperationStarted(at=now, number=1, name="up", pid=os.getpid(), process_started=1.0))
+    child._wait_for_own_line(folder, 1)
+
+
+def test_an_up_that_was_asked_to_stop_before_its_engine_began_begins_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(child, "_asked_to_stop", threading.Event())
+    child._leave_it_to_the_engine(signal.SIGINT, None)
+    work: Any = SimpleNamespace(target=SimpleNamespace(mode="rehearsal"))
+    with pytest.raises(EngineFailed, match="before the engine began"):
+        child.up(work)
 
 
 class Stack:

@@ -16,7 +16,7 @@ from automation.session import operations
 from automation.session.entries import Opened, OperationStarted
 from automation.session.folder import SessionFolder, session_folder
 from automation.session.journal import Journal
-from automation.session.operations import LastWord, SeenOperation, interrupt, poll, start
+from automation.session.operations import LastWord, SeenOperation, interrupt, poll, since_boot, start
 from automation.session.request import RentRequest
 
 NOW = datetime(2026, 12, 1, 11, 30, tzinfo=UTC)
@@ -42,7 +42,7 @@ def child(journal: Journal) -> Any:
     process = subprocess.Popen(
         [sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE, start_new_session=True
     )
-    born = psutil.Process(process.pid).create_time()
+    born = since_boot(psutil.Process(process.pid))
     journal.write(OperationStarted(at=NOW, number=1, name="up", pid=process.pid, process_started=born))
     yield process
     process.kill()
@@ -80,10 +80,19 @@ def test_a_child_that_was_killed_leaves_no_word(folder: SessionFolder, journal: 
 
 
 def test_another_process_with_the_same_pid_is_not_taken_for_the_child(journal: Journal, child: Any) -> None:
-    born = psutil.Process(child.pid).create_time()
+    born = since_boot(psutil.Process(child.pid))
     journal.write(OperationStarted(at=NOW, number=2, name="up", pid=child.pid, process_started=born - 60))
     assert not SeenOperation(run=journal.record().operations[0]).ended()
     assert SeenOperation(run=journal.record().operations[1]).ended()
+
+
+def test_a_step_of_the_wall_clock_ends_no_running_child(
+    journal: Journal, child: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    boot = psutil.boot_time()
+    # What psutil tells of a process since the epoch rests on the same figure.
+    monkeypatch.setattr(psutil._psplatform, "boot_time", lambda: boot + 3600)
+    assert not SeenOperation(run=journal.record().operations[0]).ended()
 
 
 def test_a_child_is_interrupted_once_with_all_that_it_started(
