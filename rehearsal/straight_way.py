@@ -7,11 +7,14 @@ import os
 import sys
 from ipaddress import IPv4Network
 
+import typer
 from rich.console import Console
 
 from automation.cli.display import display_on
 from automation.cli.failures import told
+from automation.errors import ExitCode
 from automation.market.purchase import Approval
+from automation.session.display import Display
 from automation.session.rent import run_to_end
 from automation.session.request import RentRequest
 from planning.ranking import Offer
@@ -34,11 +37,23 @@ def request_of(scenario: Scenario, *, parallel: int) -> RentRequest:
     )
 
 
-def main(request: str) -> None:
-    """Run the session of `request`, which is a RentRequest as JSON, to its end."""
+def main(request: str) -> int:
+    """Run the session of `request`, which is a RentRequest as JSON, to its end. Gives the exit code."""
     console = Console(stderr=True)
-    with told(console), display_on(console) as display:
-        run_to_end(RentRequest.model_validate_json(request), world_target(), approve=_approve, display=display)
+    try:
+        with told(console), display_on(console) as display:
+            _run(RentRequest.model_validate_json(request), display)
+    except typer.Exit as ended:
+        return ended.exit_code
+    return ExitCode.OK
+
+
+def _run(request: RentRequest, display: Display) -> None:
+    try:
+        run_to_end(request, world_target(), approve=_approve, display=display)
+    except KeyboardInterrupt as interrupt:
+        # Of a rehearsal nothing goes on, unlike of a session in AWS: its world ends with it.
+        raise typer.Exit(ExitCode.INTERRUPTED) from interrupt
 
 
 def _approve(offer: Offer) -> Approval:
@@ -47,7 +62,7 @@ def _approve(offer: Offer) -> Approval:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    code = main(sys.argv[1])
     # Threads of port-forwards and gRPC hold nothing that is worth waiting for.
     sys.stdout.flush()
-    os._exit(0)
+    os._exit(code)

@@ -49,9 +49,8 @@ class Wish:
 
     @property
     def name(self) -> str:
-        return (
-            "_".join([*self.arguments, *self.delays, *self.prices, *(["loaded"] if self.loaded else [])]) or "default"
-        )
+        parts = [*self.arguments, *self.delays, *self.prices, *(["loaded"] if self.loaded else [])]
+        return "_".join(parts) or "default"
 
 
 @dataclass(frozen=True, kw_only=True)

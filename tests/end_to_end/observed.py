@@ -1,7 +1,8 @@
-"""`rentblock`, watched from inside: `python -m tests.end_to_end.observed SEEN MOVES rehearse ...` is the command itself.
+"""`rentblock`, watched from inside: `python -m tests.end_to_end.observed SEEN MOVES rehearse ...`.
 
-Before its world ends it writes to SEEN, as JSON, what the world has seen: `Seen` in conftest.py reads it. MOVES is a JSON
-object {"delays": {name: factor}, "prices": {name: factor}}: constants of the simulator that are multiplied in this run.
+It is the command itself. Before its world ends it writes to SEEN, as JSON, what the world has seen: `Seen` in
+conftest.py reads it. MOVES is a JSON object {"delays": {name: factor}, "prices": {name: factor}}: constants of the
+simulator that are multiplied in this run.
 """
 
 from __future__ import annotations

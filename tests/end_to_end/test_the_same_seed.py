@@ -1,4 +1,4 @@
-"""A rehearsal is its seed: the same one tells the same story, however fast the machine is and however the engine works."""
+"""A rehearsal is its seed: the same one tells the same story, on a fast machine or a busy one, however parallel."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_the_same_seed_tells_the_same_story(default: Rehearsal, rehearse: Rehear
 
 
 def test_another_seed_tells_another_story(default: Rehearsal, cold: Rehearsal) -> None:
-    # The scenarios differ in how long the engine starts. Until the model's pod is there, only the seed tells them apart.
+    # The scenarios differ in how long the engine starts. Until the model's pod is there, only the seed differs.
     assert until_the_pod(default.seen) != until_the_pod(cold.seen)
 
 
