@@ -7,11 +7,15 @@ from botocore.exceptions import (
     BotoCoreError,
     ClientError,
     ConnectionError,
+    CredentialRetrievalError,
     HTTPClientError,
+    LoginError,
+    NoAuthTokenError,
     NoCredentialsError,
     NoRegionError,
     PartialCredentialsError,
     ProfileNotFound,
+    SSOError,
     TokenRetrievalError,
 )
 
@@ -26,9 +30,21 @@ _CREDENTIAL_CODES = frozenset(
         "IncompleteSignature",
         "InvalidClientTokenId",
         "InvalidSignatureException",
+        "RequestExpired",  # EC2's word for credentials that have run out
         "SignatureDoesNotMatch",
         "UnrecognizedClientException",
     }
+)
+# A sign-in that is missing or has run out: `aws sso login`, `aws login`, a role, a credential process.
+_NO_CREDENTIALS = (
+    CredentialRetrievalError,
+    LoginError,
+    NoAuthTokenError,
+    NoCredentialsError,
+    PartialCredentialsError,
+    ProfileNotFound,
+    SSOError,
+    TokenRetrievalError,
 )
 
 
@@ -50,7 +66,7 @@ def translated(error: Exception, doing: str, cost: str = NOTHING) -> RentblockEr
     """The error of this project that says what `error` means."""
     if isinstance(error, ClientError):
         return _answered(error, doing, cost)
-    if isinstance(error, NoCredentialsError | PartialCredentialsError | ProfileNotFound | TokenRetrievalError):
+    if isinstance(error, _NO_CREDENTIALS):
         return CredentialsMissing(
             happened=f"No usable AWS credentials while {doing}: {error}.",
             cost=cost,

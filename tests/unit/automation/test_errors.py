@@ -40,6 +40,7 @@ def test_an_error_says_three_things() -> None:
         ("UnauthorizedOperation", errors.AwsSaysNo),
         ("AuthFailure", errors.CredentialsMissing),
         ("ExpiredToken", errors.CredentialsMissing),
+        ("RequestExpired", errors.CredentialsMissing),
         ("InvalidClientTokenId", errors.CredentialsMissing),
     ],
 )
@@ -60,6 +61,9 @@ def test_aws_own_code_is_kept() -> None:
     [
         (botocore_exceptions.NoCredentialsError(), errors.CredentialsMissing),
         (botocore_exceptions.ProfileNotFound(profile="team"), errors.CredentialsMissing),
+        (botocore_exceptions.UnauthorizedSSOTokenError(), errors.CredentialsMissing),
+        (botocore_exceptions.LoginRefreshRequired(), errors.CredentialsMissing),
+        (botocore_exceptions.CredentialRetrievalError(provider="sso", error_msg="no"), errors.CredentialsMissing),
         (botocore_exceptions.EndpointConnectionError(endpoint_url="https://ec2"), errors.AwsUnreachable),
         (botocore_exceptions.ReadTimeoutError(endpoint_url="https://ec2"), errors.AwsUnreachable),
         (botocore_exceptions.NoRegionError(), errors.CredentialsMissing),
