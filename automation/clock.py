@@ -1,7 +1,7 @@
 """The clock of a session: AWS's own time, read from the Date header of its answers.
 
 A laptop's clock may be wrong, and every minute of a block is paid: so moments are compared with AWS's time only. A Date
-header is whole seconds; between two answers this machine's monotonic clock carries the time on.
+header is whole seconds; between two answers a clock of this machine that only goes forward carries the time on.
 """
 
 import time
@@ -14,6 +14,9 @@ from botocore.awsrequest import AWSResponse
 
 from automation.errors import AwsUnreachable
 
+# Linux's clock that goes on while the machine sleeps: with the other one a laptop that wakes up after the start of its
+# block would wait on as if no time had passed. On macOS CLOCK_MONOTONIC goes on.
+_FORWARD: int = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 _STEP = timedelta(seconds=0.5)
 # A header is cut to the second and then travels, so an answer that puts AWS less than this behind our belief agrees.
 _AGREES = timedelta(seconds=3)
@@ -72,4 +75,4 @@ class AwsClock:
 
 
 def _monotonic() -> datetime:
-    return datetime.fromtimestamp(0, UTC) + timedelta(seconds=time.monotonic())
+    return datetime.fromtimestamp(0, UTC) + timedelta(seconds=time.clock_gettime(_FORWARD))

@@ -1,5 +1,6 @@
 """A session's time is AWS's time."""
 
+import time
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from types import SimpleNamespace
@@ -15,13 +16,17 @@ NOON = datetime(2026, 12, 1, 12, 0, 0, tzinfo=UTC)
 
 
 class Machine:
-    """This machine's monotonic clock, turned by hand."""
+    """This machine's clock that goes on while it sleeps, turned by hand."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.seconds = 1000.0
-        monkeypatch.setattr(clock_module.time, "monotonic", lambda: self.seconds)
+        monkeypatch.setattr(clock_module.time, "clock_gettime", self.read)
         monkeypatch.setattr(clock_module.time, "sleep", self.sleep)
         self.slept: list[float] = []
+
+    def read(self, which: int) -> float:
+        assert which == getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+        return self.seconds
 
     def sleep(self, seconds: float) -> None:
         self.slept.append(seconds)
