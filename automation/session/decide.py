@@ -180,6 +180,8 @@ def _drain(plan: Plan, observation: Observation, record: Record, now: datetime) 
         return Wait(until=now + _STARTUP_LOOK, phase="drain", why=f"AWS: {group.reason}")
     if group and group.desired > 0:
         return Start(operation="drain", phase="drain", why="no nodes any more")
+    if isinstance(observation.instances, Unknown):
+        return Wait(until=now + _STARTUP_LOOK, phase="drain", why=f"AWS: {observation.instances.reason}")
     if observation.gpu_instances:
         return Wait(until=now + _STARTUP_LOOK, phase="drain", why=f"{observation.gpu_instances} instance(s) to end")
     return None

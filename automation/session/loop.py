@@ -109,8 +109,10 @@ class _Loop:
         except MachineInTheWay:
             raise
         except RentblockError as error:
-            now = self._target.clock.now()
-            self._write(FaultSeen(at=now, what=f"{name}: {error.happened}"))
+            now, what = self._target.clock.now(), f"{name}: {error.happened}"
+            # It may be made again every two seconds for hours, and each turn reads the whole journal.
+            if what not in _told(self._journal.record()):
+                self._write(FaultSeen(at=now, what=what))
             self._target.clock.wait(now + _AFTER_A_FAULT)
 
     def _write(self, entry: Entry) -> None:
@@ -134,8 +136,12 @@ def _findings(observation: Observation, record: Record, folder: SessionFolder, n
             for mark in startup.ended
             if mark.phase not in known
         )
-    told = {fault.what for fault in record.faults}
+    told = _told(record)
     yield from (FaultSeen(at=now, what=what) for what in _faults(observation, record, folder) if what not in told)
+
+
+def _told(record: Record) -> frozenset[str]:
+    return frozenset(fault.what for fault in record.faults)
 
 
 def _faults(observation: Observation, record: Record, folder: SessionFolder) -> Iterator[str]:

@@ -216,6 +216,12 @@ def test_a_drain_that_hangs_does_not_hold_up_the_destroy(serving: Any, group: Gr
     assert starts(at(stuck, drain + 20 * MINUTE)) == "destroy"
 
 
+def test_instances_that_could_not_be_seen_are_not_taken_for_ended(serving: Any, group: Group) -> None:
+    drain = serving.plan.moments.drain
+    blind = serving.with_record(drain_asked=drain).seeing(group=group(0), instances=Unknown(reason="throttled"))
+    assert isinstance(at(blind, drain + MINUTE), Wait)
+
+
 def test_a_silent_aws_does_not_hold_up_the_destroy(serving: Any) -> None:
     drain = serving.plan.moments.drain
     blind = serving.seeing(group=Unknown(reason="no"), instances=Unknown(reason="no"))

@@ -227,7 +227,7 @@ def test_an_up_that_fails_is_tried_again_and_its_words_are_kept(
 def test_a_call_that_aws_refuses_is_a_fault_and_is_made_again(
     world: World, target: Target, folder: SessionFolder
 ) -> None:
-    world.refusals = ["busy"]
+    world.refusals = ["busy"] * 9
     record = run(target, folder, Quiet())
     assert world.done == STRAIGHT
     assert [fault.what for fault in record.faults] == ["raise-nodes: busy"]
@@ -293,7 +293,7 @@ def test_a_session_without_a_block_is_closed(target: Target, world: World, tmp_p
 def test_leaving_the_with_block_ends_the_session_also_on_an_exception(
     world: World, target: Target, folder: SessionFolder, monkeypatch: pytest.MonkeyPatch, record: Record
 ) -> None:
-    monkeypatch.setattr(rent, "begin", lambda request, target, approve: folder)
+    monkeypatch.setattr(rent, "begin", lambda *given: folder)
     monkeypatch.setattr(rent, "_connected", lambda folder, record: _Nothing())
     with pytest.raises(ZeroDivisionError), rent.rent(record.request, target):
         raise ZeroDivisionError
@@ -304,7 +304,7 @@ def test_leaving_the_with_block_ends_the_session_also_on_an_exception(
 def test_a_session_that_never_served_raises_and_leaves_nothing(
     world: World, target: Target, folder: SessionFolder, monkeypatch: pytest.MonkeyPatch, record: Record
 ) -> None:
-    monkeypatch.setattr(rent, "begin", lambda request, target, approve: folder)
+    monkeypatch.setattr(rent, "begin", lambda *given: folder)
     world.up_fails = 99
     with pytest.raises(rent.AcceptanceFailed, match="did not come up"), rent.rent(record.request, target):
         pytest.fail("there is nothing to use")
