@@ -42,7 +42,7 @@ def _named(variant: str, image: NodeAmi) -> list[tuple[str, str]]:
 
 
 def _parameter(name: str, value: str, account_id: str) -> Parameter:
-    return Parameter(
+    return Parameter(  # type: ignore[abstract]  # moto makes them so too
         account_id=account_id,
         name=name,
         value=value,
