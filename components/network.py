@@ -27,11 +27,15 @@ class NetworkArgs:
 
 
 class Network(pulumi.ComponentResource):
-    """See the module. `control_plane_subnet_ids` are the two private subnets."""
+    """See the module. `control_plane_subnet_ids` are the two private subnets.
+
+    A node whose subnet has no way out yet never joins, so nodes are made after `ways_out`.
+    """
 
     vpc_id: pulumi.Output[str]
     gpu_subnet_id: pulumi.Output[str]
     control_plane_subnet_ids: list[pulumi.Output[str]]
+    ways_out: list[pulumi.Resource]
 
     def __init__(self, name: str, args: NetworkArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("rent-the-block:network:Network", name, None, opts)
@@ -81,9 +85,8 @@ class Network(pulumi.ComponentResource):
             opts=self._child(),
         )
         self.vpc_id = vpc.id
-        # A node whose subnet has no way out yet never joins, so the ways out come before the subnet is handed on.
-        ways_out = [to_nat.id, s3.id, *(association.id for association in associations)]
-        self.gpu_subnet_id = pulumi.Output.all(gpu.id, *ways_out).apply(lambda ids: ids[0])
+        self.ways_out = [to_nat, s3, *associations]
+        self.gpu_subnet_id = gpu.id
         self.control_plane_subnet_ids = [gpu.id, second.id]
         self.register_outputs({"vpc_id": self.vpc_id, "gpu_subnet_id": self.gpu_subnet_id})
 

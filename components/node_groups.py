@@ -28,7 +28,8 @@ TAGGED_BY_TEMPLATE = ("instance", "volume", "network-interface")  # the provider
 
 @dataclass(frozen=True, kw_only=True)
 class NodeGroupsArgs:
-    """`reservation_id` None: the GPU group rents on demand. `tags` are put on instances, volumes and interfaces."""
+    """`reservation_id` None: the GPU group rents on demand. `tags` are put on instances, volumes and interfaces.
+    `after` must stand before the nodes are made."""
 
     cluster_name: pulumi.Input[str]
     cluster_security_group_id: pulumi.Input[str]
@@ -38,6 +39,7 @@ class NodeGroupsArgs:
     instance_count: int
     reservation_id: str | None
     tags: dict[str, str]
+    after: Sequence[pulumi.Resource]
 
 
 class NodeGroups(pulumi.ComponentResource):
@@ -49,6 +51,7 @@ class NodeGroups(pulumi.ComponentResource):
     def __init__(self, name: str, args: NodeGroupsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("rent-the-block:nodes:NodeGroups", name, None, opts)
         role, attachments = self._node_role(name)
+        before_nodes = [*attachments, *args.after]
         system_template = aws.ec2.LaunchTemplate(
             f"{name}-system",
             launch_template_args(
@@ -74,7 +77,7 @@ class NodeGroups(pulumi.ComponentResource):
                 sizes=(SYSTEM_NODES, SYSTEM_NODES, SYSTEM_NODES),
                 tainted=False,
             ),
-            opts=pulumi.ResourceOptions(parent=self, depends_on=attachments, delete_before_replace=True),
+            opts=pulumi.ResourceOptions(parent=self, depends_on=before_nodes, delete_before_replace=True),
         )
         gpu_template = aws.ec2.LaunchTemplate(
             f"{name}-gpu",
@@ -103,7 +106,7 @@ class NodeGroups(pulumi.ComponentResource):
             ),
             opts=pulumi.ResourceOptions(
                 parent=self,
-                depends_on=attachments,
+                depends_on=before_nodes,
                 delete_before_replace=True,
                 # The path is the provider's, in camel case: the Python name is ignored in silence, and an `up` while
                 # serving would then drain paid nodes.

@@ -68,6 +68,7 @@ class Platform(pulumi.ComponentResource):
                 instance_count=settings.instance_count,
                 reservation_id=settings.reservation_id,
                 tags={names.SESSION_TAG: args.session},
+                after=self.network.ways_out,
             ),
             opts=own,
         )
