@@ -16,8 +16,10 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 
 import openai
+import psutil
 
 from automation.errors import AcceptanceFailed, LeftBehind, RentblockError, UnknownSession
 from automation.market.purchase import settle
@@ -144,11 +146,21 @@ def _take_over(target: Target, folder: SessionFolder, display: Display) -> Recor
         except RunsElsewhere as elsewhere:
             if time.monotonic() > deadline:
                 raise
-            if elsewhere.pid and elsewhere.pid not in asked:
-                # It holds the lock, so the pid is its own. An interrupted loop leaves everything as it is and ends.
+            if elsewhere.pid not in asked and _has_open(elsewhere.pid, folder.lock):
+                # An interrupted loop leaves everything as it is and ends.
                 asked.add(elsewhere.pid)
                 os.kill(elsewhere.pid, signal.SIGINT)
             time.sleep(_LET_GO_LOOK_S)
+
+
+def _has_open(pid: int, file: Path) -> bool:
+    """Whether that process of this machine has the file open.
+
+    Between locking and signing, and over a network file system, a lock file bears the pid of somebody else."""
+    try:
+        return any(Path(opened.path) == file.resolve() for opened in psutil.Process(pid).open_files())
+    except psutil.Error:
+        return False
 
 
 def _may_change(target: Target, folder: SessionFolder) -> None:

@@ -1,5 +1,6 @@
 """A whole session with stand-ins for AWS, the engine and the endpoint, killed and gone on with at every turn."""
 
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -22,7 +23,7 @@ from automation.session.entries import (
     PurchaseConfirmed,
 )
 from automation.session.folder import SessionFolder, session_folder
-from automation.session.journal import Journal
+from automation.session.journal import Journal, alone
 from automation.session.loop import run
 from automation.session.observation import GpuGroup, Observation, OperationSeen
 from automation.session.operations import LastWord
@@ -320,6 +321,13 @@ def test_a_machine_that_cannot_write_ends_the_loop(
     monkeypatch.setattr(loop, "STEPS", {**steps.STEPS, "raise-nodes": full})
     with pytest.raises(MachineInTheWay):
         run(target, folder, Quiet())
+
+
+def test_only_the_process_that_has_the_lock_open_is_interrupted(folder: SessionFolder) -> None:
+    with alone(folder):
+        assert rent._has_open(os.getpid(), folder.lock)
+        assert not rent._has_open(os.getppid(), folder.lock)
+    assert not rent._has_open(os.getpid(), folder.lock)
 
 
 def test_another_account_may_not_touch_a_session(target: Target, folder: SessionFolder, world: World) -> None:
