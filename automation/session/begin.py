@@ -3,7 +3,7 @@
 import os
 import secrets
 import string
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -22,7 +22,7 @@ from automation.session.request import RentRequest, catalogue_problems, invalid
 from automation.target import Target
 from planning.block import Block, minutes
 from planning.catalogue import load
-from planning.costs import hours_between
+from planning.costs import hours_between, useful_hours
 from planning.ranking import Offer, RankedOffer, rank
 
 Approve = Callable[[Offer], Approval | None]
@@ -34,7 +34,7 @@ ON_DEMAND = "on-demand"
 # The program wants the reservation's id; before the purchase there is only its form.
 _NOT_BOUGHT_YET = "cr-" + "0" * 17
 
-# Blocks are sold up to 8 weeks ahead: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-purchase.html
+# A block starts at most 8 weeks ahead: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-purchase.html
 _AHEAD = timedelta(weeks=8)
 _SUFFIX = string.ascii_lowercase + string.digits
 
@@ -55,7 +55,7 @@ def begin(request: RentRequest, target: Target, approve: Approve, display: Displ
         _require_all(target, request, block, show)
         return _open(request, target, block)
     if request.capacity == "on-demand":
-        offer = _on_demand(request, target)
+        offer = best_offer(_ranked(request, (_on_demand(request, target),)))
         block = _as_block(offer, ON_DEMAND, None, Decimal(0))
         _require_all(target, request, block, show)
         _approved(approve, offer)
@@ -91,7 +91,7 @@ def search(request: RentRequest, target: Target) -> tuple[RankedOffer, ...]:
         instance_count=request.instance_count,
         hours=request.hours,
         start_from=now,
-        end_until=now + _AHEAD,
+        end_until=now + _AHEAD + timedelta(hours=request.hours),
     )
     found = offers.search(target, wanted, request.regions or offers.enabled_regions(target))
     if not found.offers:
@@ -100,14 +100,18 @@ def search(request: RentRequest, target: Target) -> tuple[RankedOffer, ...]:
             happened=f"AWS offers no block of {request.instance_count} x {request.instance_type}.{silent}",
             remedy="Offers come and go: ask again later, for other lengths, or rent on demand.",
         )
-    ranked = rank(
-        found.offers,
+    ranked = _ranked(request, found.offers)
+    judged = [replace(each, refused=each.refused or _wrong_length(each.offer, request)) for each in ranked]
+    return tuple(sorted(judged, key=lambda each: each.refused is not None))
+
+
+def _ranked(request: RentRequest, found: Iterable[Offer]) -> tuple[RankedOffer, ...]:
+    return rank(
+        found,
         budget_of(request, load()),
         max_fee_usd=request.max_fee_usd,
         max_usd_per_useful_hour=request.max_usd_per_useful_hour,
     )
-    judged = [replace(each, refused=each.refused or _wrong_length(each.offer, request)) for each in ranked]
-    return tuple(sorted(judged, key=lambda each: each.refused is not None))
 
 
 def _wrong_length(offer: Offer, request: RentRequest) -> str | None:
@@ -220,6 +224,8 @@ def _bought_elsewhere(request: RentRequest, target: Target) -> Block:
     for region in request.regions or (target.region,):
         found = reservations.by_id(target.in_region(region), reservation_id)
         if found and found.start and found.end:
+            if problems := dict(_mismatches(found, found.start, found.end, request)):
+                raise invalid(problems)
             return Block(
                 reservation_id=reservation_id,
                 offering_id=None,
@@ -237,6 +243,20 @@ def _bought_elsewhere(request: RentRequest, target: Target) -> Block:
         happened=f"AWS shows no block {reservation_id} with a start and an end in {where}.",
         remedy="Name its region with --region.",
     )
+
+
+def _mismatches(
+    found: reservations.Reservation, start: datetime, end: datetime, request: RentRequest
+) -> Iterator[tuple[str, str]]:
+    """Why a block that was bought before does not do for a request, each with the field that says otherwise."""
+    if found.state in reservations.NEVER | reservations.OVER:
+        yield "reservation_id", f"{found.reservation_id} is {found.state}"
+    elif not useful_hours(start, end, budget_of(request, load())):
+        yield "reservation_id", f"{found.reservation_id} ends before its model could serve"
+    if found.instance_type != request.instance_type:
+        yield "instance_type", f"{found.reservation_id} holds {found.instance_type}, not {request.instance_type}"
+    if found.instance_count not in (0, request.instance_count):
+        yield "instance_count", f"{found.reservation_id} holds {found.instance_count}, not {request.instance_count}"
 
 
 def _on_demand(request: RentRequest, target: Target) -> Offer:

@@ -23,6 +23,7 @@ from automation.errors import (
 )
 from automation.market.offers import Search
 from automation.market.purchase import Approval
+from automation.market.reservations import Reservation
 from automation.session import begin as module
 from automation.session import rent
 from automation.session.begin import approve_exactly, begin, check_request
@@ -301,6 +302,7 @@ def test_a_block_bought_before_is_taken_as_it_is(
 ) -> None:
     found = SimpleNamespace(
         reservation_id=block.reservation_id,
+        state="scheduled",
         instance_type=block.instance_type,
         instance_count=1,
         availability_zone="us-west-2b",
@@ -314,6 +316,55 @@ def test_a_block_bought_before_is_taken_as_it_is(
     assert record.block is not None
     assert (record.block.reservation_id, record.block.offering_id) == (block.reservation_id, None)
     assert market.bought == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"instance_type": "p5.48xlarge"}, "instance_type: cr-0123456789abcdef0 holds p5.48xlarge"),
+        ({"instance_count": 2}, "instance_count: cr-0123456789abcdef0 holds 2, not 1"),
+        ({"state": "expired"}, "reservation_id: cr-0123456789abcdef0 is expired"),
+        ({"end": timedelta(hours=1)}, "reservation_id: cr-0123456789abcdef0 ends before"),
+    ],
+)
+def test_a_block_that_is_not_what_was_asked_for_opens_no_session(
+    market: Market,
+    target: Target,
+    requests: Requests,
+    block: Block,
+    monkeypatch: pytest.MonkeyPatch,
+    changes: dict[str, Any],
+    words: str,
+) -> None:
+    found = Reservation(
+        reservation_id=block.reservation_id,
+        state="scheduled",
+        instance_type=block.instance_type,
+        instance_count=1,
+        availability_zone="us-west-2b",
+        availability_zone_id="usw2-az2",
+        start=block.start,
+        end=block.end,
+        session=None,
+    )
+    if "end" in changes:
+        changes = {"end": block.start + changes["end"]}
+    monkeypatch.setattr(module.reservations, "by_id", lambda target, reservation_id: replace(found, **changes))
+    with pytest.raises(InvalidRequest) as caught:
+        begin(requests(reservation_id=block.reservation_id), target, yes)
+    assert words in caught.value.happened
+    assert sessions(target.home) == ()
+
+
+@pytest.mark.parametrize("cap", [{"max_fee_usd": "1"}, {"max_usd_per_useful_hour": "0.5"}])
+def test_caps_hold_on_demand_too(
+    market: Market, target: Target, requests: Requests, monkeypatch: pytest.MonkeyPatch, cap: dict[str, str]
+) -> None:
+    monkeypatch.setattr(module.offers, "on_demand_zone", lambda target, instance_type: ("us-west-2a", "usw2-az1"))
+    wish = requests(capacity="on-demand", instance_type="g6.xlarge", model="qwen3-0.6b", hours=2, **cap)
+    with pytest.raises(NoOffer, match="above the cap"):
+        begin(wish, target, lambda offer: pytest.fail("asked"))
+    assert sessions(target.home) == ()
 
 
 def test_on_demand_states_what_it_will_cost_and_buys_nothing(
