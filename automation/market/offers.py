@@ -1,6 +1,6 @@
 """What AWS would sell: Capacity Block offerings of every region that is asked."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 from automation.aws_errors import aws_errors
 from automation.errors import NoOffer, RentblockError
 from automation.target import Target
+from components.names import ZONES_WITHOUT_EKS
 from planning.ranking import Offer
 
 if TYPE_CHECKING:
     from mypy_boto3_ec2 import EC2Client
-    from mypy_boto3_ec2.type_defs import CapacityBlockOfferingTypeDef
+    from mypy_boto3_ec2.type_defs import CapacityBlockOfferingTypeDef, FilterTypeDef
 
 _AT_ONCE = 8
 
@@ -65,14 +66,17 @@ def search(target: Target, wanted: Wanted, regions: Iterable[str]) -> Search:
 
 
 def on_demand_zone(target: Target, instance_type: str) -> tuple[str, str]:
-    """Name and id of the first Availability Zone of the region that has the instance type. Raises NoOffer."""
+    """Name and id of the first zone of the region that has the instance type and can hold a cluster. Raises NoOffer.
+
+    Local Zones have instance types of their own and no control planes, and their names come first in the alphabet."""
     ec2 = target.client("ec2")
     with aws_errors(f"asking {target.region} for zones with {instance_type}"):
         found = ec2.describe_instance_type_offerings(
             LocationType="availability-zone", Filters=[{"Name": "instance-type", "Values": [instance_type]}]
         )
-        zone_ids = _zone_ids(ec2)
-    zones = sorted(offer["Location"] for offer in found["InstanceTypeOfferings"])
+        zone_ids = _zone_ids(ec2, [{"Name": "zone-type", "Values": ["availability-zone"]}])
+    usable = {zone for zone, zone_id in zone_ids.items() if zone_id not in ZONES_WITHOUT_EKS}
+    zones = sorted(usable.intersection(offer["Location"] for offer in found["InstanceTypeOfferings"]))
     if not zones:
         raise NoOffer(
             happened=f"{target.region} has no {instance_type}.", remedy="Choose another region with --region."
@@ -119,7 +123,7 @@ def _ask(ec2: "EC2Client", region: str, wanted: Wanted) -> list[Offer] | Rentblo
     return [parse(raw, region, zone_ids) for raw in found]
 
 
-def _zone_ids(ec2: "EC2Client") -> dict[str, str]:
+def _zone_ids(ec2: "EC2Client", filters: Sequence["FilterTypeDef"] = ()) -> dict[str, str]:
     # Offerings name the zone; subnets are made by zone id, which means the same place in every account.
-    zones = ec2.describe_availability_zones()["AvailabilityZones"]
+    zones = ec2.describe_availability_zones(Filters=filters)["AvailabilityZones"]
     return {zone["ZoneName"]: zone["ZoneId"] for zone in zones}

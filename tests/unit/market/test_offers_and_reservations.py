@@ -103,11 +103,20 @@ def test_regions_are_asked_from_aws_and_never_from_a_table(target: Target, stub:
 def test_on_demand_takes_a_zone_that_has_the_machine(target: Target, stub: Stubber) -> None:
     stub.add_response(
         "describe_instance_type_offerings",
-        {"InstanceTypeOfferings": [{"Location": "us-west-2b"}]},
+        {"InstanceTypeOfferings": [{"Location": "us-west-2-lax-1a"}, {"Location": "us-west-2b"}]},
         {"LocationType": "availability-zone", "Filters": [{"Name": "instance-type", "Values": ["g6.xlarge"]}]},
     )
-    stub.add_response("describe_availability_zones", ZONES)
+    no_local_zones = {"Filters": [{"Name": "zone-type", "Values": ["availability-zone"]}]}
+    stub.add_response("describe_availability_zones", ZONES, no_local_zones)
     assert offers.on_demand_zone(target, "g6.xlarge") == ("us-west-2b", "usw2-az2")
+
+
+def test_on_demand_passes_over_a_zone_that_cannot_hold_a_cluster(target: Target, stub: Stubber) -> None:
+    stub.add_response("describe_instance_type_offerings", {"InstanceTypeOfferings": [{"Location": "us-east-1a"}]})
+    zones = {"AvailabilityZones": [{"ZoneName": "us-east-1a", "ZoneId": "use1-az3"}]}
+    stub.add_response("describe_availability_zones", zones)
+    with pytest.raises(NoOffer):
+        offers.on_demand_zone(target, "g6.xlarge")
 
 
 def test_a_region_without_the_machine_says_so(target: Target, stub: Stubber) -> None:
