@@ -94,8 +94,8 @@ def minutes_lost(record: Record) -> Minutes:
 
 def paid_time(record: Record) -> tuple[datetime, datetime] | None:
     """The block's time; for a session on demand the time from the first node asked for to the end of the drain."""
-    if record.block:
-        return record.block.start, record.block.end
+    if record.paid_block:
+        return record.paid_block.start, record.paid_block.end
     began = [span.started for span in record.phases if span.name == "start"]
     drained = [span.ended for span in record.phases if span.name == "drain" and span.ended]
     return (min(began), max(drained)) if began and drained else None
@@ -104,7 +104,7 @@ def paid_time(record: Record) -> tuple[datetime, datetime] | None:
 def _tail_start(record: Record, start: datetime, end: datetime) -> datetime:
     ending = [span.started for span in record.phases if span.name in ("drain", "destroy")]
     # Nobody who was asleep at the drain serves any longer than EKS leaves the nodes.
-    taken = end - constant_minutes("eks_scale_in_before_end_minutes") if record.block else end
+    taken = end - constant_minutes("eks_scale_in_before_end_minutes") if record.paid_block else end
     return max(min([*ending, taken]), start)
 
 

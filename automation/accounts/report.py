@@ -64,7 +64,7 @@ def build(record: Record, catalogue: Catalogue, versions: Mapping[str, str]) -> 
         route="eks",
         mode=record.mode,
         outcome=record.outcome or "running",
-        block=BlockPart.model_validate(record.block, from_attributes=True) if record.block else None,
+        block=BlockPart.model_validate(record.paid_block, from_attributes=True) if record.paid_block else None,
         purchases=_parts(PurchasePart, record.purchases),
         phases=tuple(_phase(span, record) for span in record.phases),
         first_token_seconds=minutes.first_token_seconds,
@@ -97,7 +97,7 @@ def write(report: Report, folder: Path) -> None:
 
 def _cost(record: Record, minutes: Minutes, catalogue: Catalogue, outside: Decimal) -> CostPart:
     fees = [purchase.fee_usd for purchase in record.purchases]
-    block_usd = sum(fees, Decimal(0)) if fees or not record.block else record.block.fee_usd
+    block_usd = sum(fees, Decimal(0)) if fees or not record.paid_block else record.paid_block.fee_usd
     total = block_usd + outside
     hosted = catalogue.model(record.request.model).hosted_output_usd_per_million_tokens
     break_even = None

@@ -141,6 +141,11 @@ class Record:
         return last.name if last and last.ended is None else None
 
     @property
+    def paid_block(self) -> Block | None:
+        """The block whose whole time is paid. None on demand: what stands in `block` then is only the hours planned."""
+        return self.block if self.request.capacity == "block" else None
+
+    @property
     def accepted(self) -> bool:
         """Whether the last acceptance ran and every check was true."""
         return bool(self.acceptance) and all(check.ok for check in self.acceptance)

@@ -104,6 +104,12 @@ def told_otherwise(record: Record) -> Callable[..., Record]:
 
 
 @pytest.fixture
+def on_demand(record: Record) -> RentRequest:
+    """A wish for capacity by the hour: its session has a block too, of the hours that it planned."""
+    return record.request.model_copy(update={"capacity": "on-demand"})
+
+
+@pytest.fixture
 def minute() -> Callable[[float], datetime]:
     """An instant by its minute of the block."""
     return at

@@ -89,8 +89,10 @@ def test_a_session_ended_early_loses_the_rest_to_the_tail(
     assert minutes_lost(told_otherwise(phases=early)).lost["tail"] == 1140
 
 
-def test_on_demand_is_paid_from_the_first_node_to_the_end_of_the_drain(told_otherwise: Otherwise) -> None:
-    counted = minutes_lost(told_otherwise(block=None))
+def test_on_demand_is_paid_from_the_first_node_to_the_end_of_the_drain(
+    told_otherwise: Otherwise, on_demand: RentRequest
+) -> None:
+    counted = minutes_lost(told_otherwise(request=on_demand))
     assert counted.paid == 1394
     assert counted.lost["tail"] == 4
 

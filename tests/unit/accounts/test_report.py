@@ -15,6 +15,7 @@ from automation.accounts.report import build, write
 from automation.accounts.schema import Report
 from automation.errors import MachineInTheWay
 from automation.session.record import Record
+from automation.session.request import RentRequest
 from planning.catalogue import load
 from planning.costs import LOSS_CAUSES, Usage
 
@@ -144,8 +145,8 @@ def test_a_report_of_a_newer_version_is_read(record: Record) -> None:
     assert Report.model_validate_json(text).model_dump_json() == report_of(record).model_dump_json()
 
 
-def test_a_session_on_demand_has_a_report(told_otherwise: Otherwise) -> None:
-    report = report_of(told_otherwise(block=None, purchases=()))
+def test_a_session_on_demand_has_a_report(told_otherwise: Otherwise, on_demand: RentRequest) -> None:
+    report = report_of(told_otherwise(request=on_demand, purchases=()))
     assert report.block is None
     assert report.cost.block_usd == 0
 
