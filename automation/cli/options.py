@@ -39,7 +39,10 @@ Region = Annotated[
 Weights = Annotated[
     str | None, typer.Option(help="Where in S3 the model lies staged (s3://...). Without: from the hub, on paid time.")
 ]
-ColdCaches = Annotated[bool, typer.Option("--cold-caches", help="Plan for an engine that compiles its kernels first.")]
+WarmCaches = Annotated[
+    bool,
+    typer.Option("--warm-caches", help="Plan for kernel caches that your image brings along."),
+]
 MaxFee = Annotated[
     Decimal | None, typer.Option("--max-fee-usd", parser=money, metavar="USD", help="Never pay more than this.")
 ]
@@ -70,7 +73,7 @@ class Wish:
     hours: int
     regions: list[str] | None
     weights: str | None
-    cold_caches: bool
+    warm_caches: bool
     max_fee_usd: Decimal | None
     max_usd_per_useful_hour: Decimal | None
 
@@ -91,7 +94,7 @@ def request_from(wish: Wish, **more: Any) -> RentRequest:
             hours=wish.hours,
             regions=tuple(wish.regions or ()),
             weights_uri=wish.weights,
-            caches="cold" if wish.cold_caches else "warm",
+            caches="warm" if wish.warm_caches else "cold",
             max_fee_usd=wish.max_fee_usd,
             max_usd_per_useful_hour=wish.max_usd_per_useful_hour,
             **given,
