@@ -148,10 +148,12 @@ def approve_exactly(pay_usd: Decimal | None) -> Approve:
 
 
 def _require_all(target: Target, request: RentRequest, block: Block, display: Display) -> None:
-    """Raise InvalidRequest or PinsMissing if a stack on `block` could not be made; say what nobody can tell."""
+    """Raise MachineInTheWay, InvalidRequest or PinsMissing if a stack on `block` could not be made; say what nobody
+    can tell."""
     # Imported here: it loads Pulumi, which the verbs that only look do not need.
-    from automation.session.preflight import require_a_stack
+    from automation.session.preflight import require_a_stack, require_programs
 
+    require_programs(target)
     require_a_stack(target, request, block)
     unknown = require_pins(target.in_region(block.region), request.model)
     if unknown:

@@ -1,12 +1,14 @@
-"""The program's own judgement of a session, passed before money is spent: afterwards it would come too late.
+"""What would stop a session's stack, found before money is spent: afterwards it would come too late.
 
 It loads Pulumi and its packages, so whoever needs it imports it where it is needed.
 """
 
+import os
+import shutil
 from dataclasses import dataclass
 
 from automation.aws_errors import aws_errors
-from automation.errors import InvalidRequest, RentblockError
+from automation.errors import InvalidRequest, MachineInTheWay, RentblockError
 from automation.session.request import RentRequest
 from automation.session.stack_config import stack_config
 from automation.target import Target
@@ -41,6 +43,24 @@ class _AsBought:
             raise LookupFailed(error.happened) from error
         listed = (zone["ZoneId"] for zone in zones["AvailabilityZones"])
         return tuple(zone for zone in listed if zone not in ZONES_WITHOUT_EKS)
+
+
+# The engine, and what pulumi-eks, the Kubernetes provider and the kubeconfig sign in to the cluster with.
+_PROGRAMS = ("pulumi", "aws")
+
+
+def require_programs(target: Target) -> None:
+    """Raise MachineInTheWay when a program lacks that a real session's children will call by its name."""
+    if target.mode != "aws":
+        return
+    path = {**os.environ, **target.engine_environment}.get("PATH", os.defpath)
+    lacking = [name for name in _PROGRAMS if shutil.which(name, path=path) is None]
+    if lacking:
+        raise MachineInTheWay(
+            happened=f"This machine lacks on PATH: {', '.join(lacking)}.",
+            cost="Nothing was bought.",
+            remedy="Install it or put its folder on PATH; `rentblock doctor` says what else lacks.",
+        )
 
 
 def require_a_stack(target: Target, request: RentRequest, block: Block) -> None:

@@ -140,6 +140,17 @@ def test_what_the_program_would_refuse_is_refused_before_the_purchase(
     assert (market.bought, sessions(target.home)) == ([], ())
 
 
+def test_a_machine_without_the_programs_of_a_session_buys_nothing(
+    market: Market, target: Target, requests: Requests, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "refuse_stand_ins", lambda target, environ: None)
+    (tmp_path / "pulumi").touch(mode=0o755)
+    lacking = replace(target, mode="aws", engine_environment={"PATH": str(tmp_path)})
+    with pytest.raises(MachineInTheWay, match=r"lacks on PATH: aws\."):
+        begin(requests(), lacking, lambda offer: pytest.fail("asked"))
+    assert (market.bought, sessions(target.home)) == ([], ())
+
+
 def test_a_zone_without_a_control_plane_is_refused_before_the_purchase(
     market: Market, target: Target, requests: Requests, offer: Offer
 ) -> None:
