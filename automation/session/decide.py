@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
+from automation.errors import ExitCode
 from automation.market.reservations import ACTIVE, NEVER, OVER, PAYING
 from automation.serving.startup import StartupView
 from automation.session.observation import Observation, OperationSeen, Unknown
@@ -31,6 +32,10 @@ _RUNNING_LOOK = timedelta(seconds=15)
 _PAYMENT_LOOK = timedelta(minutes=1)
 _LONGEST_LOOK = timedelta(minutes=30)
 _PAUSE = timedelta(seconds=30)
+# So a pause between tries is at most 8 minutes: an expired sign-in may be renewed at any time of a paid block.
+_MOST_DOUBLINGS = 4
+# An `up` that ended so never got as far as its engine, which says nothing about the stack.
+_NOT_BEGUN = frozenset({ExitCode.AWS_UNREACHABLE, ExitCode.CREDENTIALS})
 _ACCEPT_PAUSE = timedelta(seconds=15)
 # A scale-in evicts for up to 15 minutes: https://docs.aws.amazon.com/eks/latest/userguide/managed-node-update-behavior.html
 _DRAIN_LIMIT = timedelta(minutes=20)
@@ -110,7 +115,7 @@ def _prepare(plan: Plan, observation: Observation, record: Record, now: datetime
     if now + plan.budget.total >= plan.moments.drain:
         return _give_up("The stack is not up, and what is left of the block is too short to serve.")
     tries = record.tries("up")
-    if len(tries) >= UP_TRIES:
+    if sum(run.exit_code not in _NOT_BEGUN for run in tries) >= UP_TRIES:
         return _give_up(f"The stack did not come up in {UP_TRIES} tries.")
     if (again := _next_try(tries)) and again > now:
         return Wait(until=again, phase="prepare", why="a pause before the next try")
@@ -211,9 +216,9 @@ def _give_up(why: str) -> Start:
 
 
 def _next_try(tries: Sequence[OperationRun]) -> datetime | None:
-    """When to try again: half a minute after the first failure, then twice as long each time. None: at once."""
+    """When to try again: half a minute after the first failure, then twice as long up to a limit. None: at once."""
     ended = tries[-1].ended if tries else None
-    return ended + _PAUSE * 2 ** (len(tries) - 1) if ended else None
+    return ended + _PAUSE * 2 ** min(len(tries) - 1, _MOST_DOUBLINGS) if ended else None
 
 
 def _toward(moment: datetime, now: datetime) -> datetime:

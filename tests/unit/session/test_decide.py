@@ -108,6 +108,12 @@ def test_an_up_that_fails_and_fails_is_given_up(case: Any) -> None:
     assert starts(at(case.with_record(operations=runs), case.plan.moments.start)) == "give-up"
 
 
+@pytest.mark.parametrize("code", [5, 6])
+def test_a_network_or_a_sign_in_that_is_away_for_an_hour_gives_no_paid_block_up(case: Any, code: int) -> None:
+    runs = tuple(run("up", case.plan.moments.prepare_by, number=n, code=code) for n in range(1, 4 * UP_TRIES))
+    assert starts(at(case.with_record(operations=runs), case.plan.moments.start)) == "up"
+
+
 def test_a_stack_that_comes_too_late_to_serve_is_given_up(case: Any) -> None:
     now = case.plan.moments.drain - case.plan.budget.total
     assert starts(at(case.seeing(reservation_state="active"), now)) == "give-up"
