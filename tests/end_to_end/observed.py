@@ -7,10 +7,10 @@ simulator that are multiplied in this run.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, replace
 from decimal import Decimal
 from pathlib import Path
@@ -85,12 +85,13 @@ def audited(event: dict[str, dict[str, str]]) -> dict[str, object]:
 
 def listening(processes: set[psutil.Process]) -> list[int]:
     """Ports on which they listen."""
-    return [
-        connection.laddr.port
-        for process in processes
-        for connection in process.net_connections()
-        if connection.status == psutil.CONN_LISTEN
-    ]
+    ports: list[int] = []
+    for process in processes:
+        # One that has just ended listens no more.
+        with contextlib.suppress(psutil.NoSuchProcess):
+            connections = process.net_connections()
+            ports += [connection.laddr.port for connection in connections if connection.status == psutil.CONN_LISTEN]
+    return ports
 
 
 def moved(moves: Moves) -> Constants:
@@ -105,7 +106,7 @@ def moved(moves: Moves) -> Constants:
 def main(seen: Path, moves: Moves) -> None:
     constants = moved(moves)
 
-    @contextmanager
+    @contextlib.contextmanager
     def watched_world(*arguments: object, **options: object) -> Iterator[RunningWorld]:
         with running_world(*arguments, **options) as running:  # type: ignore[arg-type]
             watch = Watch(running)

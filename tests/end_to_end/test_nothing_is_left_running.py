@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import socket
@@ -28,8 +27,9 @@ pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
 
 Eventually = Callable[[Callable[[], bool]], bool]
 
-SLEEP = ("--", sys.executable, "-c", "import time; time.sleep(600)")
-SESSION: tuple[str, ...] = ()
+# What is under way when the signal comes: the command line of a process of the world.
+SLEEP = ("python", "-c", "import time; time.sleep(600)")
+ENGINE = ("pulumi", "up")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,38 +56,37 @@ class Owner:
             start_new_session=True,
         )
 
-    def child(self) -> psutil.Process | None:
-        """The command that runs in the world, once it does."""
-        for child in psutil.Process(self.process.pid).children():
-            if WORLD_FILE in environment(child):
-                return child
-        return None
+    def runs(self, words: tuple[str, ...]) -> bool:
+        """Whether a process of the world has these words in its command line."""
+        return any(set(words) <= set(command_line(process)) for process in self.children())
 
-    def engine(self) -> psutil.Process | None:
-        """The engine at work on a stack of the world, once it is."""
-        child = self.child()
-        for process in processes_of(environment(child)[WORLD_ID]) if child else ():
-            with contextlib.suppress(psutil.NoSuchProcess):
-                if process.name() == "pulumi" and "up" in process.cmdline():
-                    return process
-        return None
+    def children(self) -> Iterator[psutil.Process]:
+        """The children that live in the world; the world's own servers do not know of it."""
+        for child in psutil.Process(self.process.pid).children(recursive=True):
+            if WORLD_FILE in environment(child):
+                yield child
 
     def look(self) -> Found:
         """The world as it is now."""
-        child = self.child()
-        assert child is not None
-        seen = environment(child)
+        seen = environment(next(self.children()))
         processes = {psutil.Process(self.process.pid), *processes_of(seen[WORLD_ID])}
         return Found(
             world_id=seen[WORLD_ID], folder=Path(seen[WORLD_FILE]).parent, ports=frozenset(listening(processes))
         )
 
     def signal(self, number: signal.Signals) -> None:
-        # Ctrl-C reaches everyone in the terminal's foreground; the others are sent to a process.
+        # Ctrl-C reaches everyone in the terminal's foreground; the others are sent to one process.
         if number is signal.SIGINT:
             os.killpg(self.process.pid, number)
         else:
             self.process.send_signal(number)
+
+
+def command_line(process: psutil.Process) -> list[str]:
+    try:
+        return [Path(word).name if word.startswith("/") else word for word in process.cmdline()]
+    except psutil.Error:
+        return []
 
 
 def environment(process: psutil.Process) -> dict[str, str]:
@@ -129,16 +128,19 @@ def test_a_rehearsal_that_went_well_leaves_nothing(default: Rehearsal) -> None:
     [(signal.SIGINT, 128 + signal.SIGINT), (signal.SIGTERM, 128 + signal.SIGTERM), (signal.SIGKILL, -signal.SIGKILL)],
     ids=["Ctrl-C", "SIGTERM", "SIGKILL"],
 )
-@pytest.mark.parametrize("in_the_middle_of", [SLEEP, SESSION], ids=["a command", "an engine operation"])
+@pytest.mark.parametrize(
+    ("arguments", "under_way"), [(("--", *SLEEP), SLEEP), ((), ENGINE)], ids=["a command", "an engine operation"]
+)
 def test_a_signal_leaves_nothing(
-    in_the_middle_of: tuple[str, ...],
+    arguments: tuple[str, ...],
+    under_way: tuple[str, ...],
     number: signal.Signals,
     code: int,
     started: Callable[[tuple[str, ...]], Owner],
     eventually: Eventually,
 ) -> None:
-    owner = started(in_the_middle_of)
-    assert eventually(lambda: (owner.child() if in_the_middle_of else owner.engine()) is not None)
+    owner = started(arguments)
+    assert eventually(lambda: owner.runs(under_way))
     world = owner.look()
     assert world.folder.is_dir()
     assert len(world.ports) > 8
