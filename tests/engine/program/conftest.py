@@ -1,0 +1,128 @@
+"""The product's own program on the real engine, in a simulated world: from the shell and by the Automation API."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+import yaml
+
+from rehearsal.aws.inventory import Existing
+from rehearsal.delays import load_constants, load_scenario
+from rehearsal.supervisor import RunningWorld, running_world
+from toolchain import ToolchainError, locate
+
+with warnings.catch_warnings():
+    # These packages warn of modules of their own when they are imported.
+    warnings.simplefilter("ignore", DeprecationWarning)
+    import pulumi_aws as aws
+    import pulumi_kubernetes as k8s
+
+    # Services are loaded when they are first touched, which is not safe while the eks provider's thread does the same.
+    assert all((aws.cloudwatch.LogGroup, aws.ec2.Vpc, aws.eks.Cluster, aws.iam.Role, aws.vpc.SecurityGroupIngressRule))
+    assert all((k8s.apps.v1.DaemonSet, k8s.core.v1.Namespace, k8s.helm.v3.Release))
+
+PROJECT = Path(__file__).resolve().parents[3]
+NAMESPACE = "rent-the-block"
+_HANGS_S = 240
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """A world, and the checkout as the world shows it."""
+
+    running: RunningWorld
+    checkout: Path
+
+    def pulumi(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """`pulumi` as a user of the world types it, in the checkout."""
+        ended = subprocess.run(
+            ["pulumi", *arguments, "--non-interactive", "--color=never"],
+            cwd=self.checkout,
+            env=dict(self.running.environment),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_HANGS_S,
+        )
+        self.running.settle()
+        return ended
+
+    def works(self, *arguments: str) -> str:
+        """What a `pulumi` says that has to go well."""
+        ended = self.pulumi(*arguments)
+        assert ended.returncode == 0, ended.stdout + ended.stderr
+        return ended.stdout
+
+    def outputs(self) -> dict[str, object]:
+        """The outputs of `dev`, secrets hidden."""
+        shown: dict[str, object] = json.loads(self.works("stack", "output", "--json", "--stack", "dev"))
+        return shown
+
+    def configure(self, changes: Mapping[str, object]) -> None:
+        """Make the stack file of `dev` the one that ships, with these changes; a value of None takes a key away."""
+        shipped = yaml.safe_load((PROJECT / "Pulumi.dev.yaml").read_text(encoding="utf-8"))["config"]
+        file = self.checkout / "Pulumi.dev.yaml"
+        changed = shipped | {f"{NAMESPACE}:{key}": value for key, value in changes.items()}
+        settings = yaml.safe_load(file.read_text(encoding="utf-8"))
+        settings["config"] = {key: value for key, value in changed.items() if value is not None}
+        file.write_text(yaml.safe_dump(settings), encoding="utf-8")
+
+    def client(self, service: str) -> Any:
+        """boto3, behind Pulumi's back."""
+        keys = {"aws_access_key_id": "other", "aws_secret_access_key": "other"}
+        url = self.running.address.endpoint_url
+        return boto3.client(service, region_name="us-west-2", endpoint_url=url, **keys)  # type: ignore[call-overload]
+
+    def gpu_scaling(self, cluster: str) -> dict[str, int]:
+        """What the cloud says of the GPU group's size."""
+        group = self.client("eks").describe_nodegroup(clusterName=cluster, nodegroupName="gpu")["nodegroup"]
+        scaling: dict[str, int] = group["scalingConfig"]
+        return scaling
+
+    def everything(self) -> list[Existing]:
+        """What exists in the cloud, asked directly."""
+        return self.running.aws.inventory()
+
+    def nothing_was_changed(self) -> bool:
+        """Whether no call has changed the cloud since the world began."""
+        return not [call for call in self.running.aws.calls if call.changed_something]
+
+    def files_that_hold(self, text: str) -> list[Path]:
+        """Files of the world's users in which `text` stands: states, settings, logs. Not the cluster's own disk."""
+        folder = self.running.folder
+        places = (folder.backend, folder.home, folder.pulumi_home, self.checkout, folder.root / "tmp")
+        files = [file for place in places for file in place.rglob("*") if file.is_file() and not file.is_symlink()]
+        return [file for file in files if text.encode() in file.read_bytes()]
+
+
+@contextmanager
+def _place() -> Iterator[Place]:
+    try:
+        toolchain = locate()
+    except ToolchainError as error:
+        pytest.skip(str(error))
+    with running_world(toolchain, load_scenario("default"), constants=load_constants(), seed=1) as running:
+        yield Place(running=running, checkout=running.checkout(PROJECT))
+
+
+@pytest.fixture
+def place() -> Iterator[Place]:
+    """A world for one test."""
+    with _place() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def shared_place() -> Iterator[Place]:
+    """A world in which nothing is ever made."""
+    with _place() as made:
+        yield made
