@@ -146,6 +146,10 @@ class _Secret(_Lenient):
     data: dict[str, str] = Field(default_factory=dict)
 
 
+class ClusterGone(ClusterFailed):
+    """Nobody listens any more where the API server was: what the cluster held is gone with it."""
+
+
 class ClusterClient:
     """One connection to the API server. Each call raises ClusterFailed when the server doesn't answer or says no."""
 
@@ -226,7 +230,8 @@ class ClusterClient:
             answer = self._http.request(method, path, params=params, json=json, headers=headers)
         except httpx.HTTPError as error:
             happened = f"The rehearsal's Kubernetes API did not answer {method} {path}: {error}."
-            raise ClusterFailed(happened=happened, remedy="Run the rehearsal again.") from error
+            kind = ClusterGone if isinstance(error, httpx.ConnectError) else ClusterFailed
+            raise kind(happened=happened, remedy="Run the rehearsal again.") from error
         if answer.is_success or (missing_ok and answer.status_code == httpx.codes.NOT_FOUND):
             return answer
         happened = f"The rehearsal's Kubernetes API refused {method} {path}: {answer.text}."

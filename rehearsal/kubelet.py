@@ -6,11 +6,12 @@ world stands still while we wait for them, for a while that has a limit.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 
 from rehearsal.barrier import Barrier
-from rehearsal.cluster_client import ClusterClient, Manifest, Pod
+from rehearsal.cluster_client import ClusterClient, ClusterGone, Manifest, Pod
 from rehearsal.delays import Scenario
 from rehearsal.kubernetes import LocalCluster
 from rehearsal.model_pod import ModelHost, ModelPod
@@ -84,7 +85,8 @@ class Kubelet:
                 self._world.after(delay, "device plugin registers", lambda: self._show_gpus(node))
 
     def gone(self, name: str) -> None:
-        """The instance has been terminated: its node and the pods on it go at once. An unknown name is fine.
+        """The instance has been terminated: its node and the pods on it go at once. An unknown name is fine, and so is
+        a cluster that has gone before.
 
         Raises:
             ClusterFailed: the API server does not answer.
@@ -96,19 +98,21 @@ class Kubelet:
             self._with_gpus.discard(name)
             for uid in [uid for uid, pod in self._pods.items() if pod.node == name]:
                 self._forget(uid)
-            # The node first: the DaemonSet's controller would fill a node that is still there again.
-            self._client.delete(f"/api/v1/nodes/{name}")
-            for pod in self._client.pods(node=name):
-                self._client.delete(f"/api/v1/namespaces/{pod.metadata.namespace}/pods/{pod.metadata.name}")
+            with suppress(ClusterGone):
+                # The node first: the DaemonSet's controller would fill a node that is still there again.
+                self._client.delete(f"/api/v1/nodes/{name}")
+                for pod in self._client.pods(node=name):
+                    self._client.delete(f"/api/v1/namespaces/{pod.metadata.namespace}/pods/{pod.metadata.name}")
             self._world.note("node_gone", group=node.node_group, instance_type=node.instance_type)
 
     def settle(self) -> None:
         """Take note of model pods that came or went by what others did: call it when an engine operation has ended.
+        A cluster that has gone is fine.
 
         Raises:
             ClusterFailed: the API server does not answer.
         """
-        with self._world.lock:
+        with self._world.lock, suppress(ClusterGone):
             if self._with_gpus:
                 self._barrier.passed(self._deployments_settled)
                 self._await_scheduler()
