@@ -7,11 +7,11 @@ from typing import Any
 
 from botocore.client import BaseClient
 
+from components.names import SESSION_TAG
 from planning.catalogue import Catalogue
 
 from ..target import Target
 
-SESSION_TAG = "rent-the-block:session"
 NOTHING = Decimal("0.00")
 # Of EKS, of the AWS Load Balancer Controller, and of the VPC CNI on interfaces, which it leaks when a node dies.
 _CLUSTER_NAME_TAGS = ("eks:cluster-name", "elbv2.k8s.aws/cluster", "cluster.k8s.amazonaws.com/name")

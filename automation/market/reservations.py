@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 from automation.aws_errors import aws_errors
 from automation.errors import AwsSaysNo
 from automation.target import Target
+from components.names import SESSION_TAG
 
 if TYPE_CHECKING:
     from mypy_boto3_ec2.type_defs import CapacityReservationTypeDef
-
-SESSION_TAG = "rent-the-block:session"
 
 # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-view.html
 PAYING = frozenset({"payment-pending", "pending", "assessing"})

@@ -11,15 +11,17 @@ from datetime import datetime
 from kr8s.asyncio.objects import Event, Node, Pod
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from components.names import APP_LABEL, GPU_ROLE, ROLE_LABEL, VLLM
+
 from ..aws_errors import aws_errors
 from ..errors import RentblockError
 from ..target import Target
 from .cluster import Cluster
 
 GPU_RESOURCE = "nvidia.com/gpu"
-GPU_NODES = {"rent-the-block/role": "gpu"}
-MODEL_PODS = {"app.kubernetes.io/name": "vllm"}
-CONTAINER = "vllm"
+GPU_NODES = {ROLE_LABEL: GPU_ROLE}
+MODEL_PODS = {APP_LABEL: VLLM}
+CONTAINER = VLLM
 _LOG_LINES = 400
 
 

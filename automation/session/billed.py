@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from automation.aws_errors import aws_errors
 from automation.errors import AwsSaysNo, RentblockError
-from automation.market.reservations import SESSION_TAG
 from automation.session.entries import Entry, UsageEnded, UsageStarted
 from automation.session.observation import Instance, Observation, Unknown
 from automation.session.record import Record
+from components.names import SESSION_TAG
 from planning.costs import Usage, UsageKind
 
 if TYPE_CHECKING:
