@@ -35,22 +35,21 @@ _AT_ONCE = 2
 
 @dataclass(frozen=True, kw_only=True)
 class Wish:
-    """A rehearsal. `arguments` are those of `rentblock rehearse`; `delays` and `prices` of the simulator are multiplied
-    by these factors; `loaded`: other programs keep all processors busy meanwhile."""
+    """A rehearsal, by a name of its own. `arguments` are those of `rentblock rehearse`; `delays` and `prices` of the
+    simulator are multiplied by these factors; `environment` is what the user has besides; `loaded`: something else
+    keeps the processors busy meanwhile."""
 
+    name: str
     arguments: tuple[str, ...] = ()
     delays: Mapping[str, str] = field(default_factory=dict)
     prices: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)
+    cwd: Path = ROOT
     loaded: bool = False
 
     @property
     def moves(self) -> str:
         return json.dumps({"delays": self.delays, "prices": self.prices})
-
-    @property
-    def name(self) -> str:
-        parts = [*self.arguments, *self.delays, *self.prices, *(["loaded"] if self.loaded else [])]
-        return "_".join(parts) or "default"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,10 +100,12 @@ class Seen:
 
 @dataclass(frozen=True)
 class Rehearsal:
-    """A rehearsal that has ended: its exit code, what it printed, and what it left in its folder."""
+    """A rehearsal that has ended: its exit code, what it said to the user (standard error), what its command printed
+    (standard output), and what it left in its folder."""
 
     exit_code: int
     said: str
+    printed: str
     folder: Path
 
     @cached_property
@@ -137,7 +138,7 @@ def rehearse(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Rehear
 
     def all_of(*wishes: Wish) -> list[Rehearsal]:
         with ThreadPoolExecutor(max_workers=_AT_ONCE) as pool:
-            return list(pool.map(lambda wish: _once(wish, shared / wish.name.replace("/", "-")), wishes))
+            return list(pool.map(lambda wish: _once(wish, shared / wish.name), wishes))
 
     return all_of
 
@@ -145,14 +146,14 @@ def rehearse(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Rehear
 @pytest.fixture(scope="session")
 def default(rehearse: Rehearse) -> Rehearsal:
     """The default scenario."""
-    [rehearsal] = rehearse(Wish())
+    [rehearsal] = rehearse(Wish(name="default"))
     return rehearsal
 
 
 @pytest.fixture(scope="session")
 def cold(rehearse: Rehearse) -> Rehearsal:
     """Cold kernel caches, and the delays of another seed."""
-    [rehearsal] = rehearse(Wish(arguments=("--scenario", "cold-cache", "--seed", "2")))
+    [rehearsal] = rehearse(Wish(name="cold", arguments=("--scenario", "cold-cache", "--seed", "2")))
     return rehearsal
 
 
@@ -176,28 +177,31 @@ def _once(wish: Wish, folder: Path) -> Rehearsal:
         ended = folder / "ended.json"
         if not ended.exists():
             ended.write_text(json.dumps(_run(wish, folder)))
-    code, said = json.loads(ended.read_text())
-    return Rehearsal(code, said, folder)
+    code, said, printed = json.loads(ended.read_text())
+    return Rehearsal(code, said, printed, folder)
 
 
-def _run(wish: Wish, folder: Path) -> tuple[int, str]:
+def _run(wish: Wish, folder: Path) -> tuple[int, str, str]:
     command = [sys.executable, "-m", "tests.end_to_end.observed", str(folder / "seen.json"), wish.moves]
     command += ["rehearse", "--out", str(folder / "out"), *wish.arguments]
-    with _busy_processors() if wish.loaded else ExitStack():
+    with _busy_processor() if wish.loaded else ExitStack():
         ran = subprocess.run(
-            command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=REHEARSAL_LIMIT_S
+            command,
+            cwd=wish.cwd,
+            env={**os.environ, "PYTHONPATH": str(ROOT), **wish.environment},
+            capture_output=True,
+            text=True,
+            timeout=REHEARSAL_LIMIT_S,
         )
-    return ran.returncode, ran.stdout
+    return ran.returncode, ran.stderr, ran.stdout
 
 
 @contextmanager
-def _busy_processors() -> Iterator[None]:
-    # The programs end by themselves should nobody be left to end them.
+def _busy_processor() -> Iterator[None]:
+    # Should nobody be left to end the program, it ends by itself.
     code = f"import time\nend = time.monotonic() + {REHEARSAL_LIMIT_S}\nwhile time.monotonic() < end: pass"
-    busy = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(os.cpu_count() or 1)]
-    try:
-        yield
-    finally:
-        for program in busy:
-            program.kill()
-            program.wait()
+    with subprocess.Popen([sys.executable, "-c", code]) as busy:
+        try:
+            yield
+        finally:
+            busy.kill()

@@ -45,7 +45,7 @@ MOVES = {"image_pull": MOVED, "eks_cluster_delete": MOVED}
 def moved(rehearse: Rehearse) -> Rehearsal:
     """The default scenario with two delays and the price of a block 20 % higher in the simulator."""
     delays = {name: str(factor) for name, factor in MOVES.items()}
-    [rehearsal] = rehearse(Wish(delays=delays, prices={BLOCK_PRICE: str(MOVED)}))
+    [rehearsal] = rehearse(Wish(name="moved", delays=delays, prices={BLOCK_PRICE: str(MOVED)}))
     assert rehearsal.exit_code == 0, rehearsal.said
     return rehearsal
 

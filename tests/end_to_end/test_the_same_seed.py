@@ -15,7 +15,9 @@ pytestmark = [pytest.mark.engine, pytest.mark.timeout(1800)]
 
 # Two rehearsals run at a time, so the ones that are not `loaded` disturb each other too.
 AGAIN = [
-    Wish(arguments=("--parallel", parallel), loaded=loaded) for loaded in (False, True) for parallel in ("2", "64")
+    Wish(name=f"parallel-{many}{'-loaded' if loaded else ''}", arguments=("--parallel", many), loaded=loaded)
+    for loaded in (False, True)
+    for many in ("2", "64")
 ]
 
 

@@ -1,0 +1,30 @@
+"""Runs inside a world: prints, as JSON, what a child of a rehearsal sees there; ends with an exit code of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import boto3
+
+EXIT_CODE = 7
+
+
+def asked(*command: str) -> dict[str, object]:
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    return {"code": ran.returncode, "printed": ran.stdout, "said": ran.stderr}
+
+
+if __name__ == "__main__":
+    seen = {
+        "environment": dict(os.environ),
+        "account": boto3.client("sts").get_caller_identity()["Account"],
+        "offers": asked("rentblock", "offers", "--json"),
+        "status": asked("rentblock", "status"),
+        "doctor": asked("rentblock", "doctor", "--json"),
+        "rehearse": asked("rentblock", "rehearse"),
+    }
+    print(json.dumps(seen))
+    sys.exit(EXIT_CODE)
