@@ -49,7 +49,7 @@ def begin(request: RentRequest, target: Target, approve: Approve, display: Displ
     refuse_stand_ins(target, os.environ)
     check_account(target)
     check_request(request)
-    _no_open_intents(target)
+    _nothing_left_open(request, target)
     if request.reservation_id:
         block = _bought_elsewhere(request, target)
         _require_all(target, request, block, show)
@@ -167,12 +167,23 @@ def _approved(approve: Approve, offer: Offer) -> Approval:
     return approval
 
 
-def _no_open_intents(target: Target) -> None:
-    """An intended purchase of any session on this machine is looked after first, or two may be bought for one wish."""
+def _nothing_left_open(request: RentRequest, target: Target) -> None:
+    """Raise Refused when a session of this machine has bought what is asked for, PurchaseUnclear when it may have.
+
+    An intended purchase is looked after first. And a fee that is agreed to beforehand is agreed to once: a program that
+    is started again after a crash has the same wish."""
     for folder in sessions(target.home):
         journal = Journal(folder.journal)
         record = journal.record()
-        if record.intent and record.account_id == target.account_id and settle(target, journal):
+        if (record.mode, record.account_id) != (target.mode, target.account_id):
+            continue
+        if request.pay_usd is not None and record.outcome is None and record.purchases and record.request == request:
+            raise Refused(
+                happened=f"Session {record.session} has bought a block for this very request, and is not over.",
+                cost="Nothing more was bought.",
+                remedy=f"Go on: `rentblock rent --session {record.session}`; for one more, agree when asked.",
+            )
+        if record.intent and settle(target, journal):
             raise Refused(
                 happened=f"Session {record.session} has bought {record.intent.offer.offering_id}, and nobody runs it.",
                 cost="Nothing more was bought.",

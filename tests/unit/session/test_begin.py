@@ -27,7 +27,7 @@ from automation.market.reservations import Reservation
 from automation.session import begin as module
 from automation.session import rent
 from automation.session.begin import approve_exactly, begin, check_request
-from automation.session.entries import BlockKnown, Opened, PurchaseIntended
+from automation.session.entries import BlockKnown, Closed, Opened, PurchaseConfirmed, PurchaseIntended
 from automation.session.folder import session_folder, sessions
 from automation.session.journal import Journal, RunsElsewhere
 from automation.session.record import Record
@@ -61,7 +61,9 @@ class Market:
                 journal.write(PurchaseIntended(at=target.clock.now(), offer=offer))
             raise self.fails
         self.bought.append((offer.offering_id, approval.fee_usd))
-        journal.write(BlockKnown(at=target.clock.now(), block=module._as_block(offer, "cr-1", "cb-1", offer.fee_usd)))
+        now, fee = target.clock.now(), offer.fee_usd
+        journal.write(BlockKnown(at=now, block=module._as_block(offer, "cr-1", "cb-1", fee)))
+        journal.write(PurchaseConfirmed(at=now, offering_id="cb-1", reservation_id="cr-1", fee_usd=fee))
 
 
 @pytest.fixture
@@ -270,6 +272,21 @@ def test_an_open_intent_of_any_session_is_looked_after_before_another_is_bought(
     with pytest.raises(error):
         begin(requests(), target, yes)
     assert market.bought == []
+
+
+def test_a_fee_agreed_to_beforehand_buys_one_block_however_often_its_program_is_started(
+    market: Market, target: Target, requests: Requests
+) -> None:
+    wish = requests(pay_usd="3100.03")
+    folder = begin(wish, target, approve_exactly(wish.pay_usd))
+    with pytest.raises(Refused, match=folder.session) as caught:
+        begin(wish, target, approve_exactly(wish.pay_usd))
+    assert f"rentblock rent --session {folder.session}" in caught.value.remedy
+    assert len(market.bought) == 1
+    Journal(folder.journal).write(Closed(at=target.clock.now(), outcome="ok"))
+    begin(wish, target, approve_exactly(wish.pay_usd))
+    begin(requests(), target, yes)
+    assert len(market.bought) == 3
 
 
 @pytest.mark.parametrize(
