@@ -20,7 +20,7 @@ from automation.cli.failures import EXIT_CODES, told
 from automation.cli.views import findings_table, offers_json, offers_table, rows_table, status_rows
 from automation.errors import ExitCode, InvalidRequest, RentblockError
 from automation.session.begin import begin, search
-from automation.session.folder import find
+from automation.session.folder import find, sessions
 from automation.session.journal import Journal
 from automation.session.record import Record
 from automation.session.rent import end, resume
@@ -192,6 +192,8 @@ def _add_down(app: typer.Typer, make_target: MakeTarget, before_change: BeforeCh
         with told(err):
             before_change()
             folder = find(_home(), session)
+            if yes and session is None:
+                _only_one_is_open(_home())
             ask_to_end(err, folder.session, yes=yes)
             with display_on(err) as display:
                 record = end(make_target(None), folder, display, "`rentblock down`")
@@ -247,6 +249,16 @@ def _goes_on_as_it_was(context: typer.Context) -> None:
         raise InvalidRequest(
             happened=f"--session goes on with a session as it was asked for; {', '.join(given)} would ask for another.",
             remedy="Leave out the one or the other.",
+        )
+
+
+def _only_one_is_open(home: Path) -> None:
+    """Raise InvalidRequest when "the latest" might end a session that nobody meant, and nobody is asked."""
+    names = [each.session for each in sessions(home) if Journal(each.journal).record().outcome is None]
+    if len(names) > 1:
+        raise InvalidRequest(
+            happened=f"{len(names)} sessions are open: {', '.join(names)}.",
+            remedy="Say which one ends with --session.",
         )
 
 

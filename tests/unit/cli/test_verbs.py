@@ -266,6 +266,18 @@ def test_down_asks_and_a_script_has_to_say_yes(
     assert ended == [SESSION]
 
 
+def test_a_yes_without_a_name_ends_no_session_when_several_are_open(
+    rentblock: Callable[..., Any], folder: SessionFolder, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "end", lambda target, folder, display, reason: pytest.fail("it was ended"))
+    other = session_folder(home, "rtb-20261202-z9y8")
+    other.create()
+    other.journal.write_bytes(folder.journal.read_bytes())
+    refused = rentblock("down", "--yes")
+    assert refused.exit_code == ExitCode.USAGE
+    assert f"2 sessions are open: {SESSION}, rtb-20261202-z9y8." in refused.output
+
+
 def test_status_works_before_the_start_and_after_the_end_and_without_aws(
     rentblock: Callable[..., Any], folder: SessionFolder, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
