@@ -152,7 +152,8 @@ def _watch(plan: Plan, startup: StartupView | Unknown | None, record: Record, no
     if not startup.ready:
         # Also after it has served: the account then calls these minutes a restart, and the acceptance runs again.
         look = _ENGINE_LOOK if startup.phase == "engine" else _STARTUP_LOOK
-        return Wait(until=now + look, phase="start", why=startup.sentence)
+        # A cluster that could not be asked proves no restart: the phase stays, and with it what the account says.
+        return Wait(until=now + look, phase=record.phase if startup.unknown else "start", why=startup.sentence)
     if record.accepted and record.phase in ("accept", "serve"):
         return Wait(until=_toward(plan.moments.drain, now), phase="serve", why="the drain; the endpoint serves")
     if record.acceptance_failures >= ACCEPT_TRIES:
