@@ -57,7 +57,8 @@ def _answer(ask: Callable[..., Answer], options: pulumi.InvokeOptions) -> Answer
     try:
         return ask(opts=options)
     except Exception as error:  # the SDK raises nothing narrower for an invoke that failed
-        raise LookupFailed(str(error)) from error
+        # What stands before the provider's own words names the function, twice.
+        raise LookupFailed(str(error).rpartition(" returned an error: ")[2]) from error
 
 
 def session_program() -> None:

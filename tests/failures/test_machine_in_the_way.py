@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,8 @@ import pytest
 
 from automation.errors import ExitCode
 from automation.session.folder import SessionFolder
+from rehearsal.delays import load_constants, load_scenario
+from rehearsal.supervisor import running_world
 from toolchain import ToolchainError, locate
 from toolchain.surroundings import CACHE_VARIABLE, real_surroundings
 
@@ -65,6 +69,26 @@ def test_a_folder_that_may_not_be_written_is_named(rentblock: Any, session: Sess
     assert answer.code == ExitCode.MACHINE, answer
     assert answer.is_one_clear_block(), answer.err
     assert f"Is a directory ({session.root}/.report.json.new)" in answer.words
+
+
+@pytest.mark.engine
+def test_nothing_is_bought_for_a_session_that_can_not_be_written_down(rentblock: Any, tmp_path: Path) -> None:
+    try:
+        programs = locate()
+    except ToolchainError as error:
+        pytest.skip(str(error))
+    (tmp_path / "file").touch()
+    with running_world(programs, load_scenario("default"), constants=load_constants(), seed=1) as running:
+        inside = replace(rentblock, environment=dict(running.environment))
+        best = json.loads(inside("offers", "--json").out)[0]
+        pay = ["--cidr", "192.0.2.1/32", "--yes-pay", best["fee_usd"]]
+        answer = inside("rent", *pay, RENTBLOCK_HOME=str(tmp_path / "file" / "rentblock"))
+        calls = {call.action for call in running.aws.calls}
+    assert answer.code == ExitCode.MACHINE, answer
+    assert answer.is_one_clear_block(after_lines=1), answer.err  # the first says which pins nobody has verified
+    assert "Not a directory" in answer.words
+    assert "DescribeCapacityBlockOfferings" in calls
+    assert "PurchaseCapacityBlock" not in calls
 
 
 @pytest.mark.engine

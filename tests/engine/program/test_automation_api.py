@@ -1,0 +1,126 @@
+"""The same program through Pulumi's Automation API, in a session's own folder: same outputs, same care."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pulumi import automation
+
+from automation.session.engine import diagnostics, engine_environment, open_stack, workspace_files
+from automation.session.folder import SessionFolder, session_folder
+from components.program import session_program
+
+pytestmark = [
+    pytest.mark.engine,
+    # Pulumi's SDK leaves the event loop of a program open when its operation has failed.
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+SESSION = "rtb-20261201-a1b2"
+CONFIG: Mapping[str, str | list[str]] = {
+    "region": "us-west-2",
+    "capacity": "block",
+    "reservationId": "cr-0123456789abcdef0",
+    "instanceType": "p6-b300.48xlarge",
+    # Two nodes talk by EFA, which brings a security group with rules of ours.
+    "instanceCount": "2",
+    "model": "kimi-k3",
+    "endpointPublicAccessCidrs": ["203.0.113.7/32"],
+    "weights": "s3://rent-the-block-weights/kimi-k3",
+}
+
+OpenStack = Callable[[Mapping[str, str | list[str]]], automation.Stack]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> SessionFolder:
+    folder = session_folder(tmp_path / "rentblock", SESSION)
+    folder.create()
+    return folder
+
+
+@pytest.fixture
+def open_it(folder: SessionFolder, monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], OpenStack]:
+    """Opens the session's stack in a world, with a configuration."""
+
+    def in_place(place: Any) -> OpenStack:
+        world = place.running.environment
+        monkeypatch.setenv("PATH", world["PATH"])
+        monkeypatch.delenv("PULUMI_CONFIG_PASSPHRASE", raising=False)
+        given = {name: value for name, value in world.items() if name.startswith(("PULUMI_", "AWS_", "KUBE", "HOME"))}
+
+        def opened(config: Mapping[str, str | list[str]]) -> automation.Stack:
+            workspace_files(folder, config)
+            return open_stack(folder, folder.root, session_program, engine_environment(folder, given))
+
+        return opened
+
+    return in_place
+
+
+def changes(summary: automation.UpdateSummary) -> dict[str, int]:
+    return {str(getattr(kind, "value", kind)): count for kind, count in (summary.resource_changes or {}).items()}
+
+
+def ingress(ec2: Any, vpc_id: str) -> list[tuple[str, str]]:
+    """The group and the id of each ingress rule by which a security group of ours lets itself in, as the cloud says."""
+    groups = ec2.describe_security_groups(Filters=[{"Name": "vpc-id", "Values": [vpc_id]}])["SecurityGroups"]
+    [efa] = [group["GroupId"] for group in groups if group["Description"] == "EFA between GPU nodes"]
+    rules = ec2.describe_security_group_rules(Filters=[{"Name": "group-id", "Values": [efa]}])["SecurityGroupRules"]
+    return [(efa, rule["SecurityGroupRuleId"]) for rule in rules if not rule["IsEgress"]]
+
+
+def test_a_session_has_the_outputs_of_a_shell_and_its_rules_are_put_back(
+    place: Any, open_it: Any, folder: SessionFolder
+) -> None:
+    stack = open_it(place)(CONFIG)
+    foreseen = {getattr(kind, "value", kind): count for kind, count in stack.preview().change_summary.items()}
+    assert place.nothing_was_changed()
+    made = stack.up(show_secrets=False)
+    assert changes(made.summary) == foreseen
+    everything = {"same": foreseen["create"]}
+    assert changes(stack.up(show_secrets=False).summary) == everything
+
+    outputs = {name: output.value for name, output in made.outputs.items()}
+    vpc_id = outputs.pop("vpc_id")
+    assert [name for name, output in made.outputs.items() if output.secret] == ["kubeconfig"]
+    del outputs["kubeconfig"]
+    assert outputs == {
+        "availability_zone_id": "usw2-az2",
+        "cluster_name": SESSION,
+        "gpu_node_group": "gpu",
+        "namespace": "vllm",
+        "region": "us-west-2",
+        "served_model": "Kimi-K3",
+        "service": "vllm",
+    }
+
+    ec2 = place.client("ec2")
+    [(group, rule)] = ingress(ec2, vpc_id)
+    ec2.revoke_security_group_ingress(GroupId=group, SecurityGroupRuleIds=[rule])
+    assert ingress(ec2, vpc_id) == []
+    refreshed = changes(stack.refresh(show_secrets=False).summary)
+    assert refreshed == {"same": foreseen["create"] - 1, "delete": 1}
+    assert changes(stack.up(show_secrets=False).summary) == {"same": foreseen["create"] - 1, "create": 1}
+    assert len(ingress(ec2, vpc_id)) == 1
+    assert changes(stack.refresh(show_secrets=False).summary) == everything
+
+    assert changes(stack.destroy(show_secrets=False).summary) == {"delete": foreseen["create"]}
+    assert place.everything() == []
+    assert not os.environ.get("PULUMI_CONFIG_PASSPHRASE")
+
+
+def test_what_is_wrong_with_a_configuration_is_told_once(place: Any, open_it: Any, folder: SessionFolder) -> None:
+    stack = open_it(place)({**CONFIG, "model": "gpt-2", "instanceTyp": "p6-b300.48xlarge"})
+    with pytest.raises(automation.CommandError):
+        stack.up(show_secrets=False)
+    said = diagnostics(folder.root / "up.events")
+    assert said.startswith("2 problem(s) in the configuration, nothing was created: ")
+    assert said.count("instanceTyp: there is no such key. Did you mean instanceType.") == 1
+    assert said.count("model: unknown model 'gpt-2'; known: kimi-k3") == 1
+    assert place.everything() == []
+    assert place.nothing_was_changed()
