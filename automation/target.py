@@ -7,6 +7,7 @@ rehearsal. The real one is made by `aws_target`; a detached child makes its own 
 
 import importlib
 import os
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -126,11 +127,23 @@ def unasked_aws_target(region: str | None = None, home: Path | None = None) -> T
         clock=AwsClock(boto_session),
         home=home or home_from(os.environ),
         engine_environment={
+            "PATH": _path_with_engine(os.environ.get("PATH", os.defpath)),
             "AWS_REGION": region,
             "PULUMI_SKIP_UPDATE_CHECK": "true",
             "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
         },
     )
+
+
+def _path_with_engine(path: str) -> str:
+    """PATH, and behind it the folder of the engine that `make setup` has put into the user's cache, if there is one."""
+    if shutil.which("pulumi", path=path):
+        return path
+    # Imported here: who has an engine of his own on PATH has no use for it.
+    from toolchain import describe
+
+    own = [str(part.path.parent) for part in describe() if part.name == "pulumi" and part.path]
+    return os.pathsep.join([path, *own])
 
 
 def account_of(target: Target) -> str:

@@ -122,7 +122,7 @@ def _add_rent(app: typer.Typer, make_target: MakeTarget, before_change: BeforeCh
         $ rentblock rent --cidr 203.0.113.7/32 --max-fee-usd 3500 \\
             --weights s3://my-bucket/kimi-k3
         $ rentblock rent --session rtb-20261201-k3x9
-        $ rentblock rent --cidr 203.0.113.7/32 --capacity on-demand --hours 1 \\
+        $ rentblock rent --cidr 203.0.113.7/32 --capacity on-demand --hours 2 \\
             --instance-type g6.xlarge --model qwen3-0.6b
         """
         with told(err):

@@ -28,12 +28,18 @@ _ENDED = re.compile(r"\((\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) (?:GMT|UTC)\)")
 _GATEWAY_STATES = ["pending", "available", "deleting"]
 
 
-def instances(ec2: "EC2Client", session: str) -> tuple[Instance, ...]:
-    """Every instance of the session, also those that EC2 still remembers. Raises as `aws_errors`."""
+def instances(ec2: "EC2Client", session: str, reservation_id: str) -> tuple[Instance, ...]:
+    """Every instance of the session, also those that EC2 still remembers. Raises as `aws_errors`.
+
+    An open reservation of the account may hold others of the session's: only those of `reservation_id` are the block's.
+    """
     with aws_errors("looking at the session's instances"):
         pages = ec2.get_paginator("describe_instances").paginate(Filters=[_tagged(session)])
         return tuple(
-            _instance(raw) for page in pages for found in page["Reservations"] for raw in found.get("Instances", [])
+            _instance(raw, reservation_id)
+            for page in pages
+            for found in page["Reservations"]
+            for raw in found.get("Instances", [])
         )
 
 
@@ -90,7 +96,7 @@ def _tagged(session: str) -> "FilterTypeDef":
     return {"Name": f"tag:{SESSION_TAG}", "Values": [session]}
 
 
-def _instance(raw: "InstanceTypeDef") -> Instance:
+def _instance(raw: "InstanceTypeDef", reservation_id: str) -> Instance:
     state = raw["State"]["Name"]
     told = _ENDED.search(raw.get("StateTransitionReason", ""))
     ended = datetime.strptime(told[1], "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC) if told else None
@@ -100,7 +106,7 @@ def _instance(raw: "InstanceTypeDef") -> Instance:
         state=state,
         launched=raw["LaunchTime"],
         ended=ended if state == "terminated" else None,
-        in_block=bool(raw.get("CapacityReservationId")),
+        in_block=raw.get("CapacityReservationId") == reservation_id,
     )
 
 

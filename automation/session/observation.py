@@ -31,7 +31,7 @@ class OperationSeen:
 @dataclass(frozen=True, kw_only=True)
 class GpuGroup:
     """The Auto Scaling group behind the GPU node group. `last_activity` is AWS's own sentence on its latest launch or
-    termination, `suspended` the processes that AWS or somebody suspended."""
+    termination, `suspended` those of the processes that start or end instances which AWS or somebody suspended."""
 
     name: str
     desired: int

@@ -21,6 +21,9 @@ from automation.session.record import Record
 from automation.target import Target
 from components.names import GPU_NODE_GROUP
 
+# Only these keep a group from its size; the others are people's own choice.
+_NEEDED_PROCESSES = frozenset({"Launch", "Terminate"})
+
 
 class Observer:
     """Looks at one session; keeps its AWS clients and its connection to the cluster. Use it as a context manager."""
@@ -57,7 +60,7 @@ class Observer:
                 unseen=frozenset(),
                 startup=None,
             )
-        found = self._instances(record.session)
+        found = self._instances(record.session, plan.block.reservation_id)
         known = None if isinstance(found, Unknown) else found
         usage, unseen = billed.look(self._ec2, self._eks, record.session, record.operations[0].started, known)
         return Observation(
@@ -86,9 +89,9 @@ class Observer:
         # An expired reservation is forgotten some day, and a new one may take seconds to show: the clock decides then.
         return reservation.state if reservation else Unknown(reason=f"AWS shows no {plan.block.reservation_id}")
 
-    def _instances(self, session: str) -> tuple[Instance, ...] | Unknown:
+    def _instances(self, session: str, reservation_id: str) -> tuple[Instance, ...] | Unknown:
         try:
-            return billed.instances(self._ec2, session)
+            return billed.instances(self._ec2, session, reservation_id)
         except RentblockError as error:
             return Unknown(reason=error.happened)
 
@@ -116,7 +119,11 @@ class Observer:
             desired=groups[0]["DesiredCapacity"],
             last_activity=(last.get("StatusMessage") or last.get("Description") or "") if last else "",
             failed=last is not None and last["StatusCode"] == "Failed",
-            suspended=tuple(process["ProcessName"] for process in groups[0].get("SuspendedProcesses", [])),
+            suspended=tuple(
+                process["ProcessName"]
+                for process in groups[0].get("SuspendedProcesses", [])
+                if process["ProcessName"] in _NEEDED_PROCESSES
+            ),
         )
 
     def _startup(self, plan: Plan, record: Record) -> StartupView | Unknown | None:

@@ -46,7 +46,8 @@ _LEFT = "the program that rented it is done"
 
 @dataclass(frozen=True, kw_only=True)
 class Session:
-    """A session that serves. `drain` is when it ends by itself: until then requests are answered."""
+    """A session that serves. Until `drain` requests are answered; leave the `with` block before it: nobody looks at the
+    session inside the block, and what is billed beside the block goes on until it is left."""
 
     folder: SessionFolder
     drain: datetime

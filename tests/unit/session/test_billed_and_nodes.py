@@ -8,6 +8,7 @@ from typing import Any
 
 import boto3
 import pytest
+from botocore.stub import Stubber
 from moto import mock_aws
 
 from automation.errors import AwsSaysNo, Refused
@@ -18,6 +19,7 @@ from automation.session.observation import GpuGroup, Instance, Unknown
 from planning.costs import Usage
 
 SESSION = "rtb-20261201-a1b2"
+RESERVATION = "cr-0123456789abcdef0"
 NOW = datetime(2026, 12, 1, 12, 0, tzinfo=UTC)
 TAGS = [{"Key": "rent-the-block:session", "Value": SESSION}]
 
@@ -33,6 +35,25 @@ def cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[boto3.Session]:
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "x")
     with mock_aws():
         yield boto3.Session(region_name="us-west-2")
+
+
+def test_an_instance_in_another_reservation_of_the_account_is_not_the_blocks() -> None:
+    ids = {"i-1": RESERVATION, "i-2": "cr-0fedcba9876543210", "i-3": None}
+    stub = boto3.client("ec2", region_name="us-west-2", aws_access_key_id="k", aws_secret_access_key="s")
+    with Stubber(stub) as stubber:
+        listed = [
+            {
+                "InstanceId": instance_id,
+                "InstanceType": "m7i.large",
+                "State": {"Name": "running"},
+                "LaunchTime": NOW,
+                **({"CapacityReservationId": reservation} if reservation else {}),
+            }
+            for instance_id, reservation in ids.items()
+        ]
+        stubber.add_response("describe_instances", {"Reservations": [{"Instances": listed}]})
+        seen = billed.instances(stub, SESSION, RESERVATION)
+    assert [each.instance_id for each in seen if each.in_block] == ["i-1"]
 
 
 def test_everything_of_the_session_that_bills_is_found_and_nothing_else(cloud: boto3.Session) -> None:
@@ -57,7 +78,7 @@ def test_everything_of_the_session_that_bills_is_found_and_nothing_else(cloud: b
         )
     role = "arn:aws:iam::123456789012:role/r"
     eks.create_cluster(name=SESSION, roleArn=role, resourcesVpcConfig={"subnetIds": [subnet]})
-    seen = billed.instances(ec2, SESSION)
+    seen = billed.instances(ec2, SESSION, RESERVATION)
     found, unseen = billed.look(ec2, eks, SESSION, NOW, seen)
     assert unseen == frozenset()
     assert sorted((each.kind, each.quantity) for each in found) == [
@@ -69,7 +90,7 @@ def test_everything_of_the_session_that_bills_is_found_and_nothing_else(cloud: b
     ]
     instance = seen[0]
     ec2.terminate_instances(InstanceIds=[instance.instance_id])
-    gone = billed.instances(ec2, SESSION)[0]
+    gone = billed.instances(ec2, SESSION, RESERVATION)[0]
     assert gone.state == "terminated"
     assert gone.ended is not None
 
