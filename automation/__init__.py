@@ -8,17 +8,19 @@ cleanup/        the sweep                          accounts/       minutes, mone
 cli/            the verbs of `rentblock`           pins.py         whether AWS has what the program pins
 """
 
+import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from automation.session.rent import rent as rent
+    from automation.session.request import RentRequest as RentRequest
+
+# The front door. Its names are loaded when they are asked for, so that a process that needs one small module of this
+# package does not load boto3 and all the rest.
+_FRONT_DOOR = {"rent": "automation.session.rent", "RentRequest": "automation.session.request"}
 
 
 def __getattr__(name: str) -> object:
-    # `from automation import rent` is the front door. It is loaded when it is asked for, so that a process that needs
-    # one small module of this package does not load boto3 and all the rest.
-    if name == "rent":
-        from automation.session.rent import rent
-
-        return rent
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in _FRONT_DOOR:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_FRONT_DOOR[name]), name)
