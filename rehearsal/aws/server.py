@@ -47,6 +47,10 @@ ACCOUNT_ID = "123456789012"
 REGION = "us-west-2"
 """Where the world's held reservation is."""
 
+# The methods of moto's response classes. They change when a simulated AWS starts and stops, and another user of moto in
+# this process may have asked for them before.
+_method_names: dict[type, list[str]] = {}
+
 # moto reads these when it needs them. Roles of EKS need the managed policies; nobody needs moto's thousand images, and
 # loading them takes longer than all else; naming the account saves a search in each request.
 _MOTO_SETTINGS = {
@@ -87,6 +91,7 @@ class SimulatedAws:
             self._stop.callback(serve(operations, response_class))
         self._stop.callback(guard(NetworkGuards(refusals), EC2Response))
         self._stop.callback(guard(NodeImageParameters(constants.node_amis), SimpleSystemManagerResponse))
+        self._stop.callback(_method_names.clear)
         self._stop.callback(self._calls.record())
         self._stop.callback(lambda: clock.use(None))
         clock.use(lambda: world.now)
@@ -166,6 +171,7 @@ def _forget_the_last_world() -> None:
         backends.clear()
     BackendDict.reset()
     reset_model_data()
+    _method_names.clear()
 
 
 def _handler(world: World) -> type[MotoRequestHandler]:
@@ -196,11 +202,12 @@ def _one_at_a_time(app: WSGIApplication, world: World) -> WSGIApplication:
 def _prepare_moto() -> None:
     # EKS has paths that moto does not know; which operation a path means is decided by botocore's model.
     eks_urls.url_paths["{0}/.*"] = EKSResponse.dispatch
-    # moto lists the methods of a response class in each request; EC2 has some 500 of them.
-    listed: dict[type, list[str]] = {}
 
+    # moto lists the methods of a response class in each request; EC2 has some 500 of them.
     def names(response_class: type) -> list[str]:
-        return listed.setdefault(response_class, method_names_from_class(response_class))
+        if response_class not in _method_names:
+            _method_names[response_class] = method_names_from_class(response_class)
+        return _method_names[response_class]
 
     vars(core_responses)["method_names_from_class"] = names
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
+import boto3
 import pytest
+from moto import mock_aws
 
 NVIDIA = "/aws/service/eks/optimized-ami/1.35/amazon-linux-2023/x86_64/nvidia"
 
@@ -53,3 +56,9 @@ def test_the_parameters_of_a_user_stay_beside_them(cloud: Any) -> None:
     ssm.put_parameter(Name="/team/key", Value="v", Type="String")
     cloud.world.jump(timedelta(hours=1))
     assert ssm.get_parameter(Name="/team/key")["Parameter"]["Value"] == "v"
+
+
+def test_moto_may_have_served_others_in_this_process_before(new_cloud: Callable[..., Any]) -> None:
+    with mock_aws():
+        boto3.client("eks", region_name="us-west-2").list_clusters()
+    assert support(new_cloud())
