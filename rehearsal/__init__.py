@@ -2,7 +2,8 @@
 
 `command.py` is the entry point of `rentblock`; `supervisor.py` owns a world; `straight_way.py` is the session that
 `rentblock rehearse` runs in it and `proof.py` compares what that session says with what the world counted.
-The world: `world.py` (virtual time), `aws/` (moto and what it lacks), `providers/` (Pulumi providers), `kubernetes.py`
-and `kubelet.py` (a real control plane, simulated nodes), `model_server.py`; assumed: `constants.toml`, `scenarios/`.
+The world: `world.py` (virtual time), `aws/` (moto and what it lacks), `providers/` (Pulumi providers), `kubernetes.py`,
+`kubelet.py` and `reuse.py` (a real control plane, simulated nodes, one cluster after the other), `model_server.py`;
+assumed: `constants.toml`, `scenarios/`.
 Its border: `environment.py` (what a child sees), `mirror.py`, `control.py` (its clock), `target.py`, `reaper.py`.
 """

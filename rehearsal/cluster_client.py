@@ -203,6 +203,10 @@ class ClusterClient:
         except ClusterFailed:
             return False
 
+    def exists(self, path: str) -> bool:
+        """Whether there is an object at `path`."""
+        return self._call("GET", path, missing_ok=True).is_success
+
     def create(self, collection: str, manifest: Manifest) -> None:
         """Create an object in a collection such as `/api/v1/nodes`."""
         self._call("POST", collection, json=manifest)

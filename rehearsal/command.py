@@ -12,6 +12,7 @@ from automation.cli.failures import EXIT_CODES, told
 from automation.errors import InvalidRequest
 from automation.refusals import refuse_stand_ins
 from automation.target import Target, aws_target, unasked_aws_target
+from rehearsal.environment import shed_aws_settings
 from rehearsal.target import inside_a_world, world_target
 
 
@@ -60,6 +61,7 @@ def rehearse(
         if inside_a_world():
             raise InvalidRequest(happened="This is a rehearsal already.", remedy="Leave it first.")
         console.print("A rehearsal: AWS, its prices and its time are simulated. Nothing is bought, nothing is billed.")
+        shed_aws_settings(os.environ)
         # Loading a simulated AWS takes seconds; the verbs of a real session do not need it.
         from rehearsal.rehearse import Wish, run_command, run_session
 

@@ -6,7 +6,7 @@ user's credentials, profiles, kubeconfig, Pulumi login and the instance metadata
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -67,6 +67,17 @@ class WorldFolder:
         """
         for folder in (self.root, self.home, self.bin, self.pulumi_home, self.backend, self.root / "tmp"):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
+def shed_aws_settings(environ: MutableMapping[str, str]) -> None:
+    """Take the user's AWS settings out of the environment of the process that stands in for AWS.
+
+    It needs none, and must never meet the real one. moto reads them as soon as it is loaded: a profile that does not
+    exist, or a file that can't be read, would end the process there.
+    """
+    for name in [name for name in environ if name.startswith("AWS_")]:
+        del environ[name]
+    environ.update(AWS_EC2_METADATA_DISABLED="true", AWS_CONFIG_FILE=os.devnull, AWS_SHARED_CREDENTIALS_FILE=os.devnull)
 
 
 def marked(world_id: str, host: Mapping[str, str]) -> dict[str, str]:

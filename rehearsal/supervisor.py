@@ -29,6 +29,7 @@ from rehearsal.model_server import Flaw
 from rehearsal.providers.operations import OperationLog
 from rehearsal.providers.server import Providers, start_providers
 from rehearsal.reaper import start_reaper
+from rehearsal.reuse import Reuse
 from rehearsal.world import DEFAULT_START, World
 from toolchain import Toolchain, install_plugin
 
@@ -129,6 +130,7 @@ def running_world(
         ending.callback(kubelet.close)
         aws.fleet.listener = kubelet
         aws.cluster_endpoint = (cluster.server_url, cluster.ca_data)
+        aws.on_new_cluster.append(Reuse(cluster).empty)
         operations = OperationLog(world.draw)
         providers = start_providers(aws.url, cluster.kubeconfig_json, operations)
         ending.callback(providers.stop)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import cast
 
 from moto.core.utils import camelcase_to_underscores
@@ -39,6 +39,8 @@ class EksOperations:
         self._updates: dict[str, dict[str, object]] = {}
         self.cluster_endpoint: tuple[str, str] | None = None
         """URL and base64 CA of the control plane that every cluster created from now on shows."""
+        self.on_new_cluster: list[Callable[[], None]] = []
+        """Told that a cluster is being made, before anyone can reach its control plane."""
 
     def create_cluster(self, request: Request) -> Answer:
         vpc_config = request.record("resourcesVpcConfig")
@@ -55,6 +57,8 @@ class EksOperations:
         if self.cluster_endpoint is not None:
             cluster.endpoint, authority = self.cluster_endpoint
             cluster.certificate_authority = {"data": authority}
+        for tell in self.on_new_cluster:
+            tell()
         for name, default in _KEPT.items():
             setattr(cluster, camelcase_to_underscores(name), _given(request, name, default))
         _put_into_vpc(cluster, request)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
@@ -115,6 +115,11 @@ class SimulatedAws:
     @cluster_endpoint.setter
     def cluster_endpoint(self, endpoint: tuple[str, str] | None) -> None:
         self._eks.cluster_endpoint = endpoint
+
+    @property
+    def on_new_cluster(self) -> list[Callable[[], None]]:
+        """Told that a cluster is being made, before anyone can reach its control plane."""
+        return self._eks.on_new_cluster
 
     def operation_ended(self) -> None:
         """To be called when an engine operation has ended, after the world has jumped to its end: see `Meter`."""

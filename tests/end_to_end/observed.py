@@ -9,18 +9,23 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from decimal import Decimal
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psutil
 
-from rehearsal import command, rehearse
+from rehearsal import command
 from rehearsal.delays import Constants, Prices, load_constants
+from rehearsal.environment import shed_aws_settings
 from rehearsal.processes import processes_of
-from rehearsal.supervisor import RunningWorld, running_world
+
+if TYPE_CHECKING:
+    from rehearsal.supervisor import RunningWorld
 
 OUTSIDE_PRICES = ("eks_cluster", "nat_gateway", "public_ipv4", "ebs_gp3", "ec2.m7i.large")
 """What bills beside the block's fee: for each of them the cloud makes its bill out once more with the price moved."""
@@ -105,6 +110,10 @@ def moved(moves: Moves) -> Constants:
 
 def main(seen: Path, moves: Moves) -> None:
     constants = moved(moves)
+    # As the command does it, which loads the simulated AWS only afterwards.
+    shed_aws_settings(os.environ)
+    from rehearsal import rehearse
+    from rehearsal.supervisor import running_world
 
     @contextlib.contextmanager
     def watched_world(*arguments: object, **options: object) -> Iterator[RunningWorld]:
