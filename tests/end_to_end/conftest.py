@@ -35,21 +35,25 @@ _AT_ONCE = 2
 
 @dataclass(frozen=True, kw_only=True)
 class Wish:
-    """A rehearsal, by a name of its own. `arguments` are those of `rentblock rehearse`; `delays` and `prices` of the
-    simulator are multiplied by these factors; `environment` is what the user has besides; `loaded`: something else
-    keeps the processors busy meanwhile."""
+    """A rehearsal, by a name of its own.
+
+    `arguments` are those of `rentblock rehearse`; `delays` and `prices` of the simulator are multiplied by these
+    factors; `flaws` are wrong with its model server; `environment` is what the user has besides; `loaded`: something
+    else keeps a processor busy meanwhile.
+    """
 
     name: str
     arguments: tuple[str, ...] = ()
     delays: Mapping[str, str] = field(default_factory=dict)
     prices: Mapping[str, str] = field(default_factory=dict)
+    flaws: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     cwd: Path = ROOT
     loaded: bool = False
 
     @property
     def moves(self) -> str:
-        return json.dumps({"delays": self.delays, "prices": self.prices})
+        return json.dumps({"delays": self.delays, "prices": self.prices, "flaws": self.flaws})
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,8 +1,8 @@
 """`rentblock`, watched from inside: `python -m tests.end_to_end.observed SEEN MOVES rehearse ...`.
 
 It is the command itself. Before its world ends it writes to SEEN, as JSON, what the world has seen: `Seen` in
-conftest.py reads it. MOVES is a JSON object {"delays": {name: factor}, "prices": {name: factor}}: constants of the
-simulator that are multiplied in this run.
+conftest.py reads it. MOVES is a JSON object: in "delays" and "prices" the factors by which constants of the simulator
+are multiplied in this run, in "flaws" what is wrong with its model server.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, replace
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 import psutil
 
@@ -32,7 +32,11 @@ OUTSIDE_PRICES = ("eks_cluster", "nat_gateway", "public_ipv4", "ebs_gp3", "ec2.m
 
 MOVED = Decimal("1.2")
 
-Moves = dict[str, dict[str, Decimal]]
+
+class Moves(TypedDict):
+    delays: dict[str, str]
+    prices: dict[str, str]
+    flaws: list[str]
 
 
 class Watch:
@@ -101,9 +105,9 @@ def listening(processes: set[psutil.Process]) -> list[int]:
 
 def moved(moves: Moves) -> Constants:
     constants = load_constants()
-    for name, factor in moves.get("delays", {}).items():
+    for name, factor in moves["delays"].items():
         constants = replace(constants, delays=constants.delays.scaled(name, Decimal(factor)))
-    for name, factor in moves.get("prices", {}).items():
+    for name, factor in moves["prices"].items():
         constants = replace(constants, prices=constants.prices.scaled(name, Decimal(factor)))
     return constants
 
@@ -113,11 +117,13 @@ def main(seen: Path, moves: Moves) -> None:
     # As the command does it, which loads the simulated AWS only afterwards.
     shed_aws_settings(os.environ)
     from rehearsal import rehearse
+    from rehearsal.model_server import Flaw
     from rehearsal.supervisor import running_world
 
     @contextlib.contextmanager
     def watched_world(*arguments: object, **options: object) -> Iterator[RunningWorld]:
-        with running_world(*arguments, **options) as running:  # type: ignore[arg-type]
+        flaws = frozenset(Flaw(name) for name in moves["flaws"])
+        with running_world(*arguments, **options, flaws=flaws) as running:  # type: ignore[arg-type]
             watch = Watch(running)
             yield running
             watch.write(seen, constants.prices)

@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from automation.accounts.schema import Report
+from automation.errors import ExitCode
+from tests.end_to_end.conftest import Wish
+from tests.end_to_end.observed import MOVED
 
 if TYPE_CHECKING:
-    from tests.end_to_end.conftest import Change, Rehearsal
+    from tests.end_to_end.conftest import Change, Rehearsal, Rehearse
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(1800)]
 
@@ -94,3 +97,18 @@ def test_cold_caches_cost_paid_minutes_and_the_session_still_goes_well(default: 
     assert cold.report.minutes_lost.engine > default.report.minutes_lost.engine + 45
     assert cold.report.served_minutes < default.report.served_minutes - 45
     assert cold.report.cost.block_usd == default.report.cost.block_usd
+
+
+def test_a_rehearsal_that_did_not_go_well_says_what_and_fails(default: Rehearsal, rehearse: Rehearse) -> None:
+    """A server that takes any key, and a cloud that charges more for a cluster than planning knows of."""
+    [wrong] = rehearse(Wish(name="wrong", flaws=("wrong_key",), prices={"eks_cluster": str(MOVED)}))
+    assert wrong.exit_code == ExitCode.FAILED, wrong.said
+    assert wrong.report.outcome == "not accepted"
+    assert {check.check for check in wrong.report.acceptance if not check.ok} == {"wrong_key"}
+    said, counted = wrong.report.cost.outside_usd, wrong.seen.bill.outside_usd
+    assert said == default.report.cost.outside_usd < counted
+    sentence = f"the cost outside the block came to {said}; the simulated cloud counted {counted}."
+    assert sentence in " ".join(wrong.said.split())
+    # All the same it leaves nothing behind.
+    assert wrong.report.residual == ()
+    assert [item.kind for item in wrong.seen.left] == ["capacity_block"]
