@@ -82,7 +82,6 @@ class Seen:
 
     world_id: str
     folder: Path
-    ports: tuple[int, ...]
     story: tuple[str, ...]
     moments: tuple[Moment, ...]
     audit: tuple[Change, ...]
@@ -188,15 +187,15 @@ def _once(wish: Wish, folder: Path) -> Rehearsal:
 def _run(wish: Wish, folder: Path) -> tuple[int, str, str]:
     command = [sys.executable, "-m", "tests.end_to_end.observed", str(folder / "seen.json"), wish.moves]
     command += ["rehearse", "--out", str(folder / "out"), *wish.arguments]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **wish.environment}
     with _busy_processor() if wish.loaded else ExitStack():
-        ran = subprocess.run(
-            command,
-            cwd=wish.cwd,
-            env={**os.environ, "PYTHONPATH": str(ROOT), **wish.environment},
-            capture_output=True,
-            text=True,
-            timeout=REHEARSAL_LIMIT_S,
-        )
+        try:
+            ran = subprocess.run(
+                command, cwd=wish.cwd, env=environment, capture_output=True, text=True, timeout=REHEARSAL_LIMIT_S
+            )
+        except subprocess.TimeoutExpired as late:
+            # An answer like any other: nobody shall wait as long for it again.
+            return -1, f"It had not ended after {REHEARSAL_LIMIT_S} s: {late.stderr!r}", ""
     return ran.returncode, ran.stderr, ran.stdout
 
 

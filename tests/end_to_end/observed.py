@@ -15,14 +15,11 @@ from collections.abc import Iterator
 from dataclasses import asdict, replace
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
-
-import psutil
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from rehearsal import command
 from rehearsal.delays import Constants, Prices, load_constants
 from rehearsal.environment import shed_aws_settings
-from rehearsal.processes import processes_of
 
 if TYPE_CHECKING:
     from rehearsal.supervisor import RunningWorld
@@ -63,7 +60,6 @@ class Watch:
         content = {
             "world_id": running.cluster.world_id,
             "folder": running.folder.root,
-            "ports": listening({psutil.Process(), *processes_of(running.cluster.world_id)}),
             "story": running.world.story_lines(),
             "moments": self._moments,
             "audit": [audited(json.loads(line)) for line in self._audited()],
@@ -88,19 +84,9 @@ class Watch:
             vars(meter)["_prices"] = own
 
 
-def audited(event: dict[str, dict[str, str]]) -> dict[str, object]:
-    return {"verb": event["verb"], "resource": event["objectRef"]["resource"], "user_agent": event["userAgent"]}
-
-
-def listening(processes: set[psutil.Process]) -> list[int]:
-    """Ports on which they listen."""
-    ports: list[int] = []
-    for process in processes:
-        # One that has just ended listens no more.
-        with contextlib.suppress(psutil.NoSuchProcess):
-            connections = process.net_connections()
-            ports += [connection.laddr.port for connection in connections if connection.status == psutil.CONN_LISTEN]
-    return ports
+def audited(event: dict[str, Any]) -> dict[str, object]:
+    about = event.get("objectRef", {})
+    return {"verb": event["verb"], "resource": about.get("resource", ""), "user_agent": event.get("userAgent", "")}
 
 
 def moved(moves: Moves) -> Constants:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
@@ -18,7 +19,6 @@ import pytest
 from rehearsal.environment import WORLD_FILE, WORLD_ID
 from rehearsal.processes import processes_of
 from tests.end_to_end.conftest import ROOT
-from tests.end_to_end.observed import listening
 
 if TYPE_CHECKING:
     from tests.end_to_end.conftest import Rehearsal
@@ -27,8 +27,8 @@ pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
 
 Eventually = Callable[[Callable[[], bool]], bool]
 
-# What is under way when the signal comes: the command line of a process of the world.
-SLEEP = ("python", "-c", "import time; time.sleep(600)")
+# What is under way when the end comes: words in the command line of a process of the world.
+COMMAND = ("-c", "import sys; sys.stdin.read()")
 ENGINE = ("pulumi", "up")
 
 
@@ -51,6 +51,7 @@ class Owner:
         self.process = subprocess.Popen(
             [sys.executable, "-m", "rehearsal.command", "rehearse", "--out", str(out), *arguments],
             cwd=ROOT,
+            stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
@@ -74,17 +75,22 @@ class Owner:
             world_id=seen[WORLD_ID], folder=Path(seen[WORLD_FILE]).parent, ports=frozenset(listening(processes))
         )
 
-    def signal(self, number: signal.Signals) -> None:
-        # Ctrl-C reaches everyone in the terminal's foreground; the others are sent to one process.
+    def end(self, number: signal.Signals | None) -> int:
+        """Send a signal, or let the command end by itself; gives the exit code."""
         if number is signal.SIGINT:
+            # Ctrl-C reaches everyone in the terminal's foreground; the others are sent to one process.
             os.killpg(self.process.pid, number)
-        else:
+        elif number is not None:
             self.process.send_signal(number)
+        else:
+            assert self.process.stdin is not None
+            self.process.stdin.close()
+        return self.process.wait(timeout=60)
 
 
 def command_line(process: psutil.Process) -> list[str]:
     try:
-        return [Path(word).name if word.startswith("/") else word for word in process.cmdline()]
+        return process.cmdline()
     except psutil.Error:
         return []
 
@@ -94,6 +100,16 @@ def environment(process: psutil.Process) -> dict[str, str]:
         return process.environ()
     except psutil.Error:
         return {}
+
+
+def listening(processes: set[psutil.Process]) -> Iterator[int]:
+    """Ports on which they listen."""
+    for process in processes:
+        # One that has just ended listens no more.
+        with contextlib.suppress(psutil.NoSuchProcess):
+            for connection in process.net_connections():
+                if connection.status == psutil.CONN_LISTEN:
+                    yield connection.laddr.port
 
 
 def answers(port: int) -> bool:
@@ -113,37 +129,45 @@ def started(tmp_path: Path) -> Iterator[Callable[[tuple[str, ...]], Owner]]:
     yield start
     for owner in owners:
         owner.process.kill()
-        owner.process.wait()
+        owner.process.communicate()
 
 
-def test_a_rehearsal_that_went_well_leaves_nothing(default: Rehearsal) -> None:
-    seen = default.seen
-    # Control plane, simulated AWS, providers, control, model server.
-    assert len(seen.ports) > 8
-    assert Found(world_id=seen.world_id, folder=seen.folder, ports=frozenset(seen.ports)).is_gone()
+SIGNALS = [
+    pytest.param(signal.SIGINT, 128 + signal.SIGINT, id="Ctrl-C"),
+    pytest.param(signal.SIGTERM, 128 + signal.SIGTERM, id="SIGTERM"),
+    pytest.param(signal.SIGKILL, -signal.SIGKILL, id="SIGKILL"),
+]
 
 
-@pytest.mark.parametrize(
-    ("number", "code"),
-    [(signal.SIGINT, 128 + signal.SIGINT), (signal.SIGTERM, 128 + signal.SIGTERM), (signal.SIGKILL, -signal.SIGKILL)],
-    ids=["Ctrl-C", "SIGTERM", "SIGKILL"],
-)
-@pytest.mark.parametrize(
-    ("arguments", "under_way"), [(("--", *SLEEP), SLEEP), ((), ENGINE)], ids=["a command", "an engine operation"]
-)
-def test_a_signal_leaves_nothing(
-    arguments: tuple[str, ...],
-    under_way: tuple[str, ...],
-    number: signal.Signals,
+@pytest.mark.parametrize(("number", "code"), [pytest.param(None, 0, id="its end"), *SIGNALS])
+def test_the_end_of_a_command_leaves_nothing(
+    number: signal.Signals | None,
     code: int,
     started: Callable[[tuple[str, ...]], Owner],
     eventually: Eventually,
 ) -> None:
-    owner = started(arguments)
-    assert eventually(lambda: owner.runs(under_way))
+    owner = started(("--", sys.executable, *COMMAND))
+    assert eventually(lambda: owner.runs(COMMAND))
     world = owner.look()
     assert world.folder.is_dir()
-    assert len(world.ports) > 8
-    owner.signal(number)
-    assert owner.process.wait(timeout=60) == code
+    # Control plane (six), simulated AWS, two providers, the world's clock.
+    assert len(world.ports) >= 10
+    assert owner.end(number) == code
     assert eventually(world.is_gone)
+
+
+@pytest.mark.parametrize(("number", "code"), SIGNALS)
+def test_a_signal_during_an_engine_operation_leaves_nothing(
+    number: signal.Signals, code: int, started: Callable[[tuple[str, ...]], Owner], eventually: Eventually
+) -> None:
+    """The session's engine is a detached child, in a session of its own."""
+    owner = started(())
+    assert eventually(lambda: owner.runs(ENGINE))
+    world = owner.look()
+    assert owner.end(number) == code
+    assert eventually(world.is_gone)
+
+
+def test_a_whole_session_leaves_nothing(default: Rehearsal) -> None:
+    assert processes_of(default.seen.world_id) == frozenset()
+    assert not default.seen.folder.exists()
