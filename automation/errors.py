@@ -169,12 +169,15 @@ _MACHINE_REMEDIES = {
 }
 
 
-def machine_error(error: OSError) -> MachineInTheWay:
+_GOES_ON = "What runs in AWS goes on and is billed; the journal holds all that was written before."
+
+
+def machine_error(error: OSError, cost: str = _GOES_ON) -> MachineInTheWay:
     """One clear sentence for what the operating system refused."""
     where = f" ({error.filename})" if error.filename else ""
     remedy = _MACHINE_REMEDIES.get(error.errno or 0, "Repair that, then run the same verb again.")
     return MachineInTheWay(
         happened=f"This machine refused: {error.strerror or error}{where}.",
-        cost="What runs in AWS goes on and is billed; the journal holds all that was written before.",
+        cost=cost,
         remedy=remedy,
     )

@@ -57,7 +57,7 @@ def rehearse(
     $ rentblock rehearse --keep -- rentblock offers
     """
     console = Console(stderr=True)
-    with told(console):
+    with told(console, "The simulated world is gone, and nothing was billed."):
         if inside_a_world():
             raise InvalidRequest(happened="This is a rehearsal already.", remedy="Leave it first.")
         console.print("A rehearsal: AWS, its prices and its time are simulated. Nothing is bought, nothing is billed.")

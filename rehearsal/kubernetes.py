@@ -26,9 +26,12 @@ from rehearsal.environment import WORLD_ID
 from rehearsal.processes import end, lives, processes_of
 
 _KWOK = Path(__file__).with_name("kwok")
-_READY_S = 60
-_KWOKCTL_S = 150
+_READY_S = 180
+_KWOKCTL_S = 240
 """kwokctl waits for the API server for up to two minutes, then for the rest as long as `--wait` says."""
+
+_LAST_WORD = 200
+"""Characters of a program's last words that are repeated: some end in a page of health checks."""
 
 _LOOK_EVERY_S = 0.05
 _ATTEMPTS = 3
@@ -232,10 +235,10 @@ def _diagnosis(place: Path, *, seconds: int) -> RentblockError:
     if os.strerror(errno.EADDRINUSE).lower() in said.lower():
         happened = f"A port that {' and '.join(dead) or 'Kubernetes'} wanted on 127.0.0.1 is in use."
         return PortTaken(happened=happened, remedy="Try again.")
-    last = next((line for line in reversed(said.splitlines()) if line.strip()), "nothing")
+    last = next((line.strip()[:_LAST_WORD] for line in reversed(said.splitlines()) if line.strip()), "nothing")
     who = f"{' and '.join(dead)} ended" if dead else "it was not ready"
     happened = f"The local Kubernetes control plane did not start: {who} after {seconds} s; the last word was: {last}."
-    return ClusterFailed(happened=happened, remedy=f"Its logs are in {_workdir(place) / 'logs'}.")
+    return ClusterFailed(happened=happened, remedy="Try again; a busy machine needs more time.")
 
 
 def _put_data_inside(kubeconfig: Path) -> str:

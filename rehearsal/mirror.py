@@ -13,15 +13,25 @@ import yaml
 _ENCRYPTION_KEYS = ("encryptionsalt", "encryptedkey", "secretsprovider")
 
 
-def mirror(checkout: Path, into: Path) -> Path:
+def project_of(folder: Path) -> Path | None:
+    """The folder with the `Pulumi.yaml` that governs `folder`: it or the nearest above, as the engine looks for it."""
+    return next((place for place in (folder, *folder.parents) if (place / "Pulumi.yaml").exists()), None)
+
+
+def mirror(checkout: Path, into: Path, inside: Path = Path()) -> Path:
     """Lay out `checkout` at `into`: links to its entries, copies of its stack files without their encryption.
+
+    `inside` is a folder of the checkout, relative to it, in which somebody will stand: it is laid out the same way, for
+    whoever stood in a link would stand in the checkout itself, and the engine would find the real stack files above.
 
     Raises:
         OSError: the disk is full or `into` exists.
     """
     into.mkdir(mode=0o700)
     for entry in checkout.iterdir():
-        if entry.match("Pulumi.*.yaml"):
+        if inside.parts and entry.name == inside.parts[0]:
+            mirror(entry, into / entry.name, Path(*inside.parts[1:]))
+        elif entry.match("Pulumi.*.yaml"):
             _copy_stack_file(entry, into / entry.name)
         elif entry.name == "Pulumi.yaml":
             shutil.copy(entry, into / entry.name)

@@ -1,8 +1,10 @@
 """What `rentblock rehearse` does: a world, a command or whole session in it, and the proof of what a session says."""
 
+import os
 import shutil
 import signal
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -40,8 +42,8 @@ def run_command(wish: Wish, command: list[str], console: Console) -> int:
     Raises:
         InvalidRequest: there is no such scenario or no such command.
     """
+    _check_command(command[0])
     with _world(wish, console) as running:
-        _check_command(command, running)
         code = running.run(command, running.checkout(Path.cwd()))
         _keep(wish, running, console)
         return code
@@ -54,7 +56,11 @@ def run_session(wish: Wish, out: Path, console: Console) -> int:
 
     Raises:
         InvalidRequest: there is no such scenario.
+        OSError: `out` can't be written to.
     """
+    # Asked before a minute of work, not after it.
+    out.mkdir(parents=True, exist_ok=True)
+    tempfile.TemporaryFile(dir=out).close()
     with _world(wish, console) as running:
         request = request_of(load_scenario(wish.scenario), parallel=wish.parallel)
         code = running.run(
@@ -67,7 +73,6 @@ def run_session(wish: Wish, out: Path, console: Console) -> int:
 
 def _prove(running: RunningWorld, out: Path, console: Console) -> bool:
     [session] = (running.folder.rentblock_home / "sessions").iterdir()
-    out.mkdir(parents=True, exist_ok=True)
     for name in ("report.json", "report.html"):
         shutil.copy(session / name, out / name)
     report = Report.model_validate_json((out / "report.json").read_text(encoding="utf-8"))
@@ -114,10 +119,12 @@ def _leave(number: int, _: FrameType | None) -> None:
     raise SystemExit(128 + number)
 
 
-def _check_command(command: list[str], running: RunningWorld) -> None:
-    if shutil.which(command[0], path=running.environment["PATH"]) is None:
+def _check_command(name: str) -> None:
+    """Look where a world's child would: the world brings `pulumi`, the rest is this interpreter's or the user's."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+    if name != "pulumi" and shutil.which(name, path=path) is None:
         raise InvalidRequest(
-            happened=f"There is no command {command[0]!r}.", remedy="Check its name, or install it and try again."
+            happened=f"There is no command {name!r}.", remedy="Check its name, or install it and try again."
         )
 
 

@@ -24,7 +24,7 @@ from rehearsal.delays import Constants, Scenario
 from rehearsal.environment import WorldFolder, child_environment
 from rehearsal.kubelet import Kubelet
 from rehearsal.kubernetes import LocalCluster
-from rehearsal.mirror import mirror, stack_names
+from rehearsal.mirror import mirror, project_of, stack_names
 from rehearsal.model_server import Flaw
 from rehearsal.providers.operations import OperationLog
 from rehearsal.providers.server import Providers, start_providers
@@ -84,11 +84,13 @@ class RunningWorld:
         self.aws.operation_ended()
         self.kubelet.settle()
 
-    def checkout(self, project: Path) -> Path:
-        """`project` as the world shows it (see `mirror`), its stacks made in the world's backend and `dev` selected."""
-        if not (project / "Pulumi.yaml").exists():
-            return project
-        place = mirror(project, self.folder.root / "checkout")
+    def checkout(self, folder: Path) -> Path:
+        """`folder` as the world shows it: in a mirror of its project (see `mirror`), whose stacks are made in the
+        world's backend, `dev` selected. A folder of no project is shown as it is."""
+        project = project_of(folder)
+        if project is None:
+            return folder
+        place = mirror(project, self.folder.root / "checkout", folder.relative_to(project))
         for name in reversed(stack_names(project)):
             subprocess.run(
                 [self.folder.bin / "pulumi", "stack", "init", name, "--non-interactive"],
@@ -98,7 +100,7 @@ class RunningWorld:
                 capture_output=True,
                 timeout=_PULUMI_TIMEOUT_S,
             )
-        return place
+        return place / folder.relative_to(project)
 
 
 @contextmanager

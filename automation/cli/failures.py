@@ -13,19 +13,25 @@ EXIT_CODES = "\n".join(("Exit codes:", *(f"{code.value:>3}  {MEANINGS[code]}" fo
 """For the end of every help text; its line breaks stay as they are."""
 
 
+_AT_STAKE = "What runs in AWS goes on and is billed; run the same verb again to go on."
+
+
 @contextmanager
-def told(console: Console) -> Iterator[None]:
-    """Print what went wrong, what it costs and what to do; end the verb with the code of the error."""
+def told(console: Console, at_stake: str = _AT_STAKE) -> Iterator[None]:
+    """Print what went wrong, what it costs and what to do; end the verb with the code of the error.
+
+    `at_stake` is what an interruption or a machine in the way means for what the verb does.
+    """
     try:
         yield
     except RentblockError as error:
         _print(console, error)
         raise typer.Exit(error.exit_code) from error
     except OSError as error:
-        _print(console, machine_error(error))
+        _print(console, machine_error(error, at_stake))
         raise typer.Exit(ExitCode.MACHINE) from error
     except KeyboardInterrupt as error:
-        console.print("Interrupted. What runs in AWS goes on and is billed; run the same verb again to go on.")
+        console.print(f"Interrupted. {at_stake}")
         raise typer.Exit(ExitCode.INTERRUPTED) from error
 
 

@@ -7,7 +7,7 @@ import yaml
 
 from rehearsal.control import ControlServer, WorldAddress, WorldUnreachable
 from rehearsal.environment import WorldFolder, child_environment
-from rehearsal.mirror import mirror, stack_names
+from rehearsal.mirror import mirror, project_of, stack_names
 
 # What a user's shell may hold that would let a child reach something real.
 REAL = {
@@ -102,3 +102,20 @@ def test_the_token_of_a_world_is_read_by_its_owner_only(tmp_path: Path) -> None:
     written.write(file)
     assert file.stat().st_mode & 0o777 == 0o600
     assert WorldAddress.read(file) == written
+
+
+def test_whoever_stands_in_a_sub_folder_stands_in_the_mirror_and_not_in_the_checkout(tmp_path: Path) -> None:
+    checkout = tmp_path / "checkout"
+    (checkout / "docs" / "es").mkdir(parents=True)
+    (checkout / "docs" / "es" / "guía.md").touch()
+    (checkout / "Pulumi.yaml").write_text("name: p\n")
+    (checkout / "Pulumi.dev.yaml").write_text("encryptionsalt: v1:real\n")
+    assert project_of(checkout / "docs" / "es") == checkout
+    place = mirror(checkout, tmp_path / "mirror", Path("docs/es")) / "docs" / "es"
+    assert place.resolve().is_relative_to(tmp_path / "mirror")
+    assert (place / "guía.md").resolve() == checkout / "docs" / "es" / "guía.md"
+    assert project_of(place.resolve()) == tmp_path / "mirror"
+
+
+def test_a_folder_of_no_project_has_none(tmp_path: Path) -> None:
+    assert project_of(tmp_path) is None
