@@ -35,6 +35,8 @@ _LAST_WORD = 200
 
 _LOOK_EVERY_S = 0.05
 _ATTEMPTS = 3
+# The controller manager waits for ten seconds, which no flag changes (WaitForAPIServer in its start-up).
+_GAVE_UP = "failed to wait for apiserver being healthy"
 _NAME = "rehearsal"
 _PORTS = tuple(f"{who}Port" for who in ("kubeApiserver", "kubeControllerManager", "kubeScheduler", "kwokController"))
 _PORTS += ("etcdPort", "etcdPeerPort")
@@ -70,6 +72,10 @@ class Programs(Protocol):
 
 class PortTaken(MachineInTheWay):
     """Another program took a port between the look and the start."""
+
+
+class GaveUp(ClusterFailed):
+    """A busy machine: a program of the control plane gave up waiting for the API server, which was still starting."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,7 +116,7 @@ def start(folder: Path, programs: Programs, *, world_id: str) -> LocalCluster:
         place = folder / f"cluster-{attempt}"
         try:
             return _start(place, programs, world_id)
-        except PortTaken:
+        except (PortTaken, GaveUp):
             if attempt == _ATTEMPTS:
                 raise
         except OSError as error:
@@ -238,7 +244,8 @@ def _diagnosis(place: Path, *, seconds: int) -> RentblockError:
     last = next((line.strip()[:_LAST_WORD] for line in reversed(said.splitlines()) if line.strip()), "nothing")
     who = f"{' and '.join(dead)} ended" if dead else "it was not ready"
     happened = f"The local Kubernetes control plane did not start: {who} after {seconds} s; the last word was: {last}."
-    return ClusterFailed(happened=happened, remedy="Try again; a busy machine needs more time.")
+    kind = GaveUp if _GAVE_UP in said else ClusterFailed
+    return kind(happened=happened, remedy="Try again; a busy machine needs more time.")
 
 
 def _put_data_inside(kubeconfig: Path) -> str:

@@ -28,8 +28,8 @@ from rehearsal.aws.meter import Bill
 ROOT = Path(__file__).parents[2]
 
 # Well above what a rehearsal takes on a busy machine with two cores.
-REHEARSAL_LIMIT_S = 600
-_DEADLINE_S = 60
+REHEARSAL_LIMIT_S = 900
+_DEADLINE_S = 240
 _AT_ONCE = 2
 
 

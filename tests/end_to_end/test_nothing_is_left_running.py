@@ -85,7 +85,7 @@ class Owner:
         else:
             assert self.process.stdin is not None
             self.process.stdin.close()
-        return self.process.wait(timeout=60)
+        return self.process.wait(timeout=120)
 
 
 def command_line(process: psutil.Process) -> list[str]:

@@ -88,6 +88,14 @@ def test_a_port_in_use_is_tried_again_with_others_then_named(tmp_path: Path, wor
     assert len({config[: config.index("---")] for config in configs}) == 3
 
 
+def test_a_program_that_gave_up_waiting_for_the_api_server_gets_more_tries(tmp_path: Path, world_id: str) -> None:
+    programs = scripts(tmp_path, DYING_PROGRAM.replace("WORDS", "failed to wait for apiserver being healthy: timeout"))
+    with pytest.raises(ClusterFailed, match="apiserver being healthy"):
+        kubernetes.start(tmp_path / "world", programs, world_id=world_id)
+    assert len(list((tmp_path / "world").glob("cluster-*"))) == 3
+    assert processes_of(world_id) == frozenset()
+
+
 def test_a_program_that_ends_at_once_is_not_waited_for(tmp_path: Path, world_id: str) -> None:
     programs = scripts(tmp_path, DYING_PROGRAM.replace("WORDS", "I have had enough"))
     with pytest.raises(ClusterFailed, match=r"etcd ended .* last word was: I have had enough"):
