@@ -6,10 +6,12 @@ own, which ends with the `with` block and takes all of that along.
 """
 
 import asyncio
+import errno
 import logging
+import socket
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
@@ -32,6 +34,7 @@ _READ_TIMEOUT_S = 10.0
 # Signing in runs `aws eks get-token`, which starts slowly and asks STS.
 _SIGN_IN_TIMEOUT_S = 30.0
 _GOODBYE_S = 1.0
+_PORT_TRIES = 5
 
 # What kr8s lets through: its own errors, httpx's, the socket's and TLS's, an `aws` that is missing (OSError) or fails
 # (RuntimeError), and ValueError or KeyError for a kubeconfig that says nothing usable.
@@ -110,9 +113,19 @@ class Cluster:
             return found
 
         target = self._ask(ready_service, f"looking for a ready pod of Service {service}")
-        forward = PortForward(target, port, local_port="auto", address="127.0.0.1")
-        with self._running.wrap_async_context_manager(_bounded(forward)) as local_port:
-            yield local_port
+        with ExitStack() as forwarding:
+            yield self._forwarded(target, port, forwarding)
+
+    def _forwarded(self, target: Service, port: int, forwarding: ExitStack) -> int:
+        # kr8s's own choice of a port is lost to whoever takes it before kr8s does, and a minute of a block with it.
+        for attempt in range(1, _PORT_TRIES + 1):
+            forward = PortForward(target, port, local_port=_free_port(), address="127.0.0.1")
+            try:
+                return forwarding.enter_context(self._running.wrap_async_context_manager(_bounded(forward)))
+            except OSError as error:
+                if error.errno != errno.EADDRINUSE or attempt == _PORT_TRIES:
+                    raise _failed("opening a port-forward", str(error)) from error
+        raise AssertionError("the last attempt returns or raises")
 
     @property
     def _running(self) -> BlockingPortal:
@@ -162,6 +175,13 @@ async def _bounded(forward: PortForward) -> AsyncIterator[int]:
     finally:
         with anyio.move_on_after(_GOODBYE_S, shield=True):
             await forward.__aexit__(None, None, None)  # type: ignore[no-untyped-call]
+
+
+def _free_port() -> int:
+    """A port that the system calls free at this moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 async def _quiet_about_connections() -> None:

@@ -1,9 +1,10 @@
 """The way to the model: through the API server, and back again after the pod was replaced."""
 
 import base64
+import socket
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
 from automation.errors import ClusterFailed
+from automation.serving import cluster
 from automation.serving.client import connect
 
 LABELS = {"app.kubernetes.io/name": "vllm"}
@@ -79,6 +81,34 @@ def test_the_address_survives_the_replacement_of_the_pod(kube_api, serve, get) -
         kube_api.objects["pods"] = [pod("vllm-2")]
         kube_api.pod_ports = {"vllm-2": serve(model("two"))}
         assert get(base_url) == "two"
+
+
+@pytest.fixture
+def taken() -> Iterator[int]:
+    """A port on which somebody else listens."""
+    with socket.create_server(("127.0.0.1", 0)) as somebody:
+        yield somebody.getsockname()[1]
+
+
+def test_a_port_that_was_taken_meanwhile_costs_nothing_but_another_try(
+    kube_api, serve, get, taken: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kube_api.objects = {"services": [SERVICE], "pods": [pod("vllm-1")]}
+    kube_api.pod_ports["vllm-1"] = serve(model("one"))
+    free = cluster._free_port
+    ports = iter([taken, taken])
+    monkeypatch.setattr(cluster, "_free_port", lambda: next(ports, None) or free())
+    with connect(kube_api.kubeconfig, "vllm", "vllm") as base_url:
+        assert str(taken) not in base_url
+        assert get(base_url) == "one"
+    assert next(ports, None) is None
+
+
+def test_a_machine_without_a_free_port_is_said(kube_api, taken: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    kube_api.objects = {"services": [SERVICE], "pods": [pod("vllm-1")]}
+    monkeypatch.setattr(cluster, "_free_port", lambda: taken)
+    with pytest.raises(ClusterFailed, match="opening a port-forward"), connect_to(kube_api):
+        pass
 
 
 def test_no_ready_pod_is_said_at_once(kube_api) -> None:
