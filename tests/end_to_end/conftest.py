@@ -150,6 +150,7 @@ def rehearse(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Rehear
 def default(rehearse: Rehearse) -> Rehearsal:
     """The default scenario."""
     [rehearsal] = rehearse(Wish(name="default"))
+    assert rehearsal.exit_code == 0, rehearsal.said
     return rehearsal
 
 
@@ -157,6 +158,7 @@ def default(rehearse: Rehearse) -> Rehearsal:
 def cold(rehearse: Rehearse) -> Rehearsal:
     """Cold kernel caches, and the delays of another seed."""
     [rehearsal] = rehearse(Wish(name="cold", arguments=("--scenario", "cold-cache", "--seed", "2")))
+    assert rehearsal.exit_code == 0, rehearsal.said
     return rehearsal
 
 
