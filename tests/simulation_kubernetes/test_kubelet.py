@@ -13,6 +13,7 @@ from typing import TypeVar
 import kr8s
 import openai
 import pytest
+from kr8s._async_utils import Portal
 from kr8s.objects import DaemonSet, Deployment, Namespace, Node, Pod, Secret
 
 from rehearsal.barrier import Barrier
@@ -55,10 +56,13 @@ Eventually = Callable[[Callable[[], bool]], bool]
 
 
 @pytest.fixture(scope="module")
-def api(cluster: LocalCluster) -> kr8s.Api:
+def api(cluster: LocalCluster) -> Iterator[kr8s.Api]:
     api = kr8s.api(kubeconfig=str(cluster.kubeconfig))
     Namespace({"metadata": {"name": "vllm"}}, api=api).create()
-    return api
+    yield api
+    # kr8s has no way to close its connection; left open, it would be told as a fault of whichever test runs later.
+    if api._session:
+        Portal().call(api._session.aclose)
 
 
 @pytest.fixture
