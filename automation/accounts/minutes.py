@@ -71,8 +71,8 @@ def minutes_lost(record: Record) -> Minutes:
 
     Before the acceptance is through, an instant belongs to the first start-up phase that is unfinished then, in the
     order of STARTUP_PHASES. From the drain on it belongs to the tail, at the latest from the instant at which EKS takes
-    the nodes. In between it is served, except while the session was starting anew: that is a restart. What is left of a
-    session that still runs is counted as if it went on as it is.
+    the nodes. In between it is served, except while the endpoint was away or the session was starting anew: that is a
+    restart. What is left of a session that still runs is counted as if it went on as it is.
     """
     window = paid_time(record)
     if window is None:
@@ -128,10 +128,12 @@ def _startup(record: Record, limit: datetime, *, accepted: bool) -> Iterator[_Pi
 
 
 def _serving(record: Record, ready: datetime, tail: datetime) -> Iterator[_Piece]:
-    for span in record.phases:
-        if span.name in ("start", "accept") and ready < span.started < tail:
-            yield SERVED, span.started
-            yield "restart", min(span.ended or tail, tail)
+    watched = [(span.started, span.ended or tail) for span in record.phases if span.name in ("start", "accept")]
+    between_looks = [(lost.since, lost.until) for lost in record.interruptions]
+    for since, until in sorted(watched + between_looks):
+        if ready < since < tail:
+            yield SERVED, since
+            yield "restart", min(until, tail)
     yield SERVED, tail
 
 

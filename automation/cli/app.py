@@ -19,11 +19,12 @@ from automation.cli.doctor import examine
 from automation.cli.failures import EXIT_CODES, told
 from automation.cli.views import findings_table, offers_json, offers_table, rows_table, status_rows
 from automation.errors import ExitCode, InvalidRequest, RentblockError
-from automation.session.begin import begin, search
+from automation.session.begin import begin
 from automation.session.folder import find, sessions
 from automation.session.journal import Journal
 from automation.session.record import Record
 from automation.session.rent import end, resume
+from automation.session.shortlist import search
 from automation.session.status import status
 from automation.session.steps import write_report
 from automation.target import Target, home_from

@@ -1,6 +1,6 @@
 """What AWS would sell: Capacity Block offerings of every region that is asked."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
@@ -74,7 +74,7 @@ def on_demand_zone(target: Target, instance_type: str) -> tuple[str, str]:
         found = ec2.describe_instance_type_offerings(
             LocationType="availability-zone", Filters=[{"Name": "instance-type", "Values": [instance_type]}]
         )
-        zone_ids = _zone_ids(ec2, [{"Name": "zone-type", "Values": ["availability-zone"]}])
+        zone_ids = _zone_ids(ec2)
     usable = {zone for zone, zone_id in zone_ids.items() if zone_id not in ZONES_WITHOUT_EKS}
     zones = sorted(usable.intersection(offer["Location"] for offer in found["InstanceTypeOfferings"]))
     if not zones:
@@ -85,7 +85,7 @@ def on_demand_zone(target: Target, instance_type: str) -> tuple[str, str]:
 
 
 def parse(raw: "CapacityBlockOfferingTypeDef", region: str, zone_ids: dict[str, str]) -> Offer:
-    """One offering as AWS words it, whose price is text."""
+    """One offering as AWS words it, whose price is text. A zone that is no Availability Zone has the id ""."""
     return Offer(
         offering_id=raw["CapacityBlockOfferingId"],
         instance_type=raw["InstanceType"],
@@ -123,7 +123,9 @@ def _ask(ec2: "EC2Client", region: str, wanted: Wanted) -> list[Offer] | Rentblo
     return [parse(raw, region, zone_ids) for raw in found]
 
 
-def _zone_ids(ec2: "EC2Client", filters: Sequence["FilterTypeDef"] = ()) -> dict[str, str]:
+def _zone_ids(ec2: "EC2Client") -> dict[str, str]:
+    """The id of each Availability Zone by its name; Local Zones, which have no control planes, are not among them."""
     # Offerings name the zone; subnets are made by zone id, which means the same place in every account.
-    zones = ec2.describe_availability_zones(Filters=filters)["AvailabilityZones"]
+    only: list[FilterTypeDef] = [{"Name": "zone-type", "Values": ["availability-zone"]}]
+    zones = ec2.describe_availability_zones(Filters=only)["AvailabilityZones"]
     return {zone["ZoneName"]: zone["ZoneId"] for zone in zones}

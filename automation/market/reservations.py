@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 PAYING = frozenset({"payment-pending", "pending", "assessing"})
 COMING = frozenset({"scheduled", "delayed"})
 ACTIVE = "active"
-NEVER = frozenset({"payment-failed", "failed", "unsupported", "cancelled", "cancelling"})
-OVER = frozenset({"expired", "unavailable"})
+PAYMENT_FAILED = "payment-failed"
+NEVER = frozenset({PAYMENT_FAILED, "failed", "unsupported", "cancelled", "cancelling"})
+# AWS's model also knows `unavailable` and says nowhere what it means: no reason to give a paid block up.
+OVER = frozenset({"expired"})
 
 # Before the start AvailableInstanceCount is 0 and the total may be unset; this tag of AWS holds what was bought.
 _SIZE_TAG = "aws:ec2capacityreservation:incrementalRequestedQuantity"

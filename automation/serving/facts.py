@@ -46,13 +46,15 @@ class LogLine:
 class PodSeen:
     """A pod that serves, or will serve, the model.
 
-    `started`: its container runs since then. `ready_since`: it is Ready since then. `waiting`: why it does not run, in
+    `started`: its container runs since then. `ready_since`: it is Ready since then. `away_since`: when it last stopped
+    serving, or, for a pod that took another's place, when its node took it. `waiting`: why it does not run, in
     Kubernetes' own words.
     """
 
     name: str
     started: datetime | None
     ready_since: datetime | None
+    away_since: datetime | None
     restarts: int
     waiting: str | None
     log: tuple[LogLine, ...] = ()
@@ -151,19 +153,26 @@ class _Running(_Seen):
     started: datetime | None = Field(default=None, alias="startedAt")
 
 
+class _Terminated(_Seen):
+    finished: datetime | None = Field(default=None, alias="finishedAt")
+
+
 class _State(_Seen):
     waiting: _Waiting | None = None
     running: _Running | None = None
+    terminated: _Terminated | None = None
 
 
 class _ContainerStatus(_Seen):
     name: str
     restarts: int = Field(default=0, alias="restartCount")
     state: _State = _State()
+    last: _State = Field(default=_State(), alias="lastState")
 
 
 class _PodStatus(_Seen):
     phase: str = "Pending"
+    taken: datetime | None = Field(default=None, alias="startTime")
     conditions: tuple[_Condition, ...] = ()
     containers: tuple[_ContainerStatus, ...] = Field(default=(), alias="containerStatuses")
 
@@ -215,6 +224,7 @@ def _pod(cluster: Cluster, namespace: str, pod: _PodObject, event: str | None) -
         name=name,
         started=running.started if running else None,
         ready_since=ready_since,
+        away_since=_away_since(pod, container),
         restarts=container.restarts,
         waiting=None if running else _why_waiting(pod, container, event),
         log=log,
@@ -225,6 +235,12 @@ def _container(pod: _PodObject) -> _ContainerStatus:
     return next(
         (status for status in pod.status.containers if status.name == CONTAINER), _ContainerStatus(name=CONTAINER)
     )
+
+
+def _away_since(pod: _PodObject, container: _ContainerStatus) -> datetime | None:
+    unready = next((c.since for c in pod.status.conditions if c.type == "Ready" and c.status != "True"), None)
+    ended = container.last.terminated.finished if container.last.terminated else None
+    return unready or ended or pod.status.taken
 
 
 def _why_waiting(pod: _PodObject, container: _ContainerStatus, event: str | None) -> str:

@@ -37,17 +37,28 @@ class StartupView:
 
     `phase` is the first unfinished one of STARTUP_PHASES, None when all are over; `ended` are those before it, each
     with the instant of its end; `sentence` says what is waited for; `late_by` is how far it is over its budget and
-    margin, zero while it is within them. `ready` and `restarts` are of the pods that serve the model.
-    `unknown`: something could not be read, the sentence says what and why, and a `ready` that is false proves nothing.
+    margin, zero while it is within them. Of the pods that serve the model are `restarts`, `ready_since` (when the last
+    of them became ready, None while one is not) and `away_since` (when one of them last stopped serving).
+    `unknown`: something could not be read, the sentence says what and why, and a `ready_since` of None proves nothing.
     """
 
     phase: str | None
     ended: tuple[StartupMark, ...]
     sentence: str
     late_by: timedelta
-    ready: bool
+    ready_since: datetime | None
     restarts: int
+    away_since: datetime | None = None
     unknown: bool = False
+
+    @property
+    def ready(self) -> bool:
+        """Whether every pod that is to serve the model is ready."""
+        return self.ready_since is not None
+
+    def is_newer_than(self, accepted: datetime | None) -> bool:
+        """Whether a pod became ready only after `accepted`: what was accepted then serves no more."""
+        return accepted is not None and self.ready_since is not None and self.ready_since > accepted
 
 
 def look(
@@ -90,8 +101,9 @@ def view(facts: Facts, expected: Expected, marks: Iterable[StartupMark] = (), *,
         ended=ended,
         sentence=_sentence(unfinished, facts, expected),
         late_by=_late_by(unfinished, max([expected.since, *ends.values()]), expected.budget, now),
-        ready=_ready_since(facts, expected) is not None,
+        ready_since=_ready_since(facts, expected),
         restarts=sum(pod.restarts for pod in facts.pods),
+        away_since=max((pod.away_since for pod in facts.pods if pod.away_since), default=None),
         unknown=bool(facts.unknown),
     )
 
@@ -179,8 +191,10 @@ def _sentence(phase: str | None, facts: Facts, expected: Expected) -> str:
             return f"Waiting for the {what}{_restarted(facts.pods)}: {_last_line(facts.pods)}"
         case "acceptance":
             return "The model is ready: waiting for the acceptance checks."
-        case _:
+        case _ if _ready_since(facts, expected):
             return "The start is over."
+        case _:
+            return f"Waiting for the model to serve again{_restarted(facts.pods)}: {_last_line(facts.pods)}"
 
 
 def _waiting(pods: Iterable[PodSeen]) -> str:

@@ -3,13 +3,12 @@
 import os
 import secrets
 import string
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
-from datetime import datetime, timedelta
+from collections.abc import Callable, Iterator
+from datetime import datetime
 from decimal import Decimal
 
-from automation.errors import InvalidRequest, NoOffer, Refused, RentblockError
-from automation.market import offers, reservations
+from automation.errors import InvalidRequest, Refused, RentblockError
+from automation.market import reservations
 from automation.market.purchase import Approval, buy, settle
 from automation.pins import not_known, require_pins
 from automation.refusals import check_account, refuse_stand_ins
@@ -19,23 +18,19 @@ from automation.session.folder import SessionFolder, session_folder, sessions
 from automation.session.journal import Journal, alone
 from automation.session.plan import budget_of
 from automation.session.request import RentRequest, catalogue_problems, invalid
+from automation.session.shortlist import ON_DEMAND, as_block, best_offer, on_demand, search
 from automation.target import Target
-from planning.block import Block, minutes
+from planning.block import Block
 from planning.catalogue import load
-from planning.costs import hours_between, useful_hours
-from planning.ranking import Offer, RankedOffer, rank
+from planning.costs import useful_hours
+from planning.ranking import Offer
 
 Approve = Callable[[Offer], Approval | None]
 """Asks whoever pays. The answer names the exact fee; None is no."""
 
-ON_DEMAND = "on-demand"
-"""Stands where a block has its ids: capacity by the hour has none."""
-
 # The program wants the reservation's id; before the purchase there is only its form.
 _NOT_BOUGHT_YET = "cr-" + "0" * 17
 
-# A block starts at most 8 weeks ahead: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-purchase.html
-_AHEAD = timedelta(weeks=8)
 _SUFFIX = string.ascii_lowercase + string.digits
 
 
@@ -51,17 +46,17 @@ def begin(request: RentRequest, target: Target, approve: Approve, display: Displ
     check_request(request)
     _nothing_left_open(request, target)
     if request.reservation_id:
-        block = _bought_elsewhere(request, target)
+        block = _bought_elsewhere(request, target, show)
         _require_all(target, request, block, show)
         return _open(request, target, block)
     if request.capacity == "on-demand":
-        offer = best_offer(_ranked(request, (_on_demand(request, target),)))
-        block = _as_block(offer, ON_DEMAND, None, Decimal(0))
+        offer = on_demand(request, target)
+        block = as_block(offer, ON_DEMAND, None, Decimal(0))
         _require_all(target, request, block, show)
         _approved(approve, offer)
         return _open(request, target, block)
     offer = best_offer(search(request, target))
-    _require_all(target, request, _as_block(offer, _NOT_BOUGHT_YET, offer.offering_id, offer.fee_usd), show)
+    _require_all(target, request, as_block(offer, _NOT_BOUGHT_YET, offer.offering_id, offer.fee_usd), show)
     return _buy(request, target, offer, _approved(approve, offer))
 
 
@@ -76,60 +71,6 @@ def check_request(request: RentRequest) -> None:
     )
     if found := dict(problems):
         raise invalid(found)
-
-
-def search(request: RentRequest, target: Target) -> tuple[RankedOffer, ...]:
-    """What could be bought for a request, best first, those that are refused last.
-
-    AWS also shows the next shorter and longer blocks. One that is longer than what was asked for costs more than was
-    asked for, whatever its hours cost; one that starts at once may be up to a day shorter. Raises NoOffer when AWS
-    sells nothing like it.
-    """
-    now = target.clock.now()
-    wanted = offers.Wanted(
-        instance_type=request.instance_type,
-        instance_count=request.instance_count,
-        hours=request.hours,
-        start_from=now,
-        end_until=now + _AHEAD + timedelta(hours=request.hours),
-    )
-    found = offers.search(target, wanted, request.regions or offers.enabled_regions(target))
-    if not found.offers:
-        silent = "".join(f" {region} did not answer: {why}" for region, why in found.unanswered)
-        raise NoOffer(
-            happened=f"AWS offers no block of {request.instance_count} x {request.instance_type}.{silent}",
-            remedy="Offers come and go: ask again later, for other lengths, or rent on demand.",
-        )
-    ranked = _ranked(request, found.offers)
-    judged = [replace(each, refused=each.refused or _wrong_length(each.offer, request)) for each in ranked]
-    return tuple(sorted(judged, key=lambda each: each.refused is not None))
-
-
-def _ranked(request: RentRequest, found: Iterable[Offer]) -> tuple[RankedOffer, ...]:
-    return rank(
-        found,
-        budget_of(request, load()),
-        max_fee_usd=request.max_fee_usd,
-        max_usd_per_useful_hour=request.max_usd_per_useful_hour,
-    )
-
-
-def _wrong_length(offer: Offer, request: RentRequest) -> str | None:
-    asked, length = timedelta(hours=request.hours), offer.end - offer.start
-    if asked - timedelta(days=1) < length <= asked:
-        return None
-    return f"it lasts {length / timedelta(hours=1):g} hours, and {request.hours} were asked for"
-
-
-def best_offer(ranked: tuple[RankedOffer, ...]) -> Offer:
-    """The first that is not refused. Raises NoOffer with the reason of the first refusal."""
-    for each in ranked:
-        if each.refused is None:
-            return each.offer
-    raise NoOffer(
-        happened=f"None of {len(ranked)} offers is within the request: {ranked[0].refused}.",
-        remedy="Raise the caps, or ask again later.",
-    )
 
 
 def approve_exactly(pay_usd: Decimal | None) -> Approve:
@@ -151,8 +92,10 @@ def _require_all(target: Target, request: RentRequest, block: Block, display: Di
     """Raise MachineInTheWay, InvalidRequest or PinsMissing if a stack on `block` could not be made; say what nobody
     can tell."""
     # Imported here: it loads Pulumi, which the verbs that only look do not need.
-    from automation.session.preflight import require_a_stack, require_programs
+    from automation.session.preflight import passing_credentials, require_a_stack, require_programs
 
+    if warning := passing_credentials(target):
+        display.say(target.clock.now(), warning)
     require_programs(target)
     require_a_stack(target, request, block)
     unknown = require_pins(target.in_region(block.region), request.model)
@@ -168,7 +111,7 @@ def _approved(approve: Approve, offer: Offer) -> Approval:
 
 
 def _nothing_left_open(request: RentRequest, target: Target) -> None:
-    """Raise Refused when a session of this machine has bought what is asked for, PurchaseUnclear when it may have.
+    """Raise Refused when a session of this machine has what is asked for, PurchaseUnclear when it may have bought it.
 
     An intended purchase is looked after first. And a fee that is agreed to beforehand is agreed to once: a program that
     is started again after a crash has the same wish."""
@@ -177,6 +120,13 @@ def _nothing_left_open(request: RentRequest, target: Target) -> None:
         record = journal.record()
         if (record.mode, record.account_id) != (target.mode, target.account_id):
             continue
+        block = record.block
+        if record.outcome is None and block and block.reservation_id == request.reservation_id:
+            raise Refused(
+                happened=f"Session {record.session} runs on {block.reservation_id}, and is not over.",
+                cost="Nothing was bought.",
+                remedy=f"Go on with it: `rentblock rent --session {record.session}`.",
+            )
         if request.pay_usd is not None and record.outcome is None and record.purchases and record.request == request:
             raise Refused(
                 happened=f"Session {record.session} has bought a block for this very request, and is not over.",
@@ -232,13 +182,17 @@ def _new(request: RentRequest, target: Target, start: datetime) -> tuple[Session
     return folder, journal
 
 
-def _bought_elsewhere(request: RentRequest, target: Target) -> Block:
+def _bought_elsewhere(request: RentRequest, target: Target, display: Display) -> Block:
     reservation_id = request.reservation_id or ""
     for region in request.regions or (target.region,):
         found = reservations.by_id(target.in_region(region), reservation_id)
         if found and found.start and found.end:
             if problems := dict(_mismatches(found, found.start, found.end, request)):
                 raise invalid(problems)
+            if found.session:
+                # Whoever bought it may have lost its folder with its machine: this is the way to use it all the same.
+                said = f"Session {found.session} bought {reservation_id}: if it still runs, both want its instances."
+                display.say(target.clock.now(), said)
             return Block(
                 reservation_id=reservation_id,
                 offering_id=None,
@@ -270,40 +224,3 @@ def _mismatches(
         yield "instance_type", f"{found.reservation_id} holds {found.instance_type}, not {request.instance_type}"
     if found.instance_count not in (0, request.instance_count):
         yield "instance_count", f"{found.reservation_id} holds {found.instance_count}, not {request.instance_count}"
-
-
-def _on_demand(request: RentRequest, target: Target) -> Offer:
-    place = target.in_region(request.regions[0]) if request.regions else target
-    zone, zone_id = offers.on_demand_zone(place, request.instance_type)
-    start = place.clock.now() + minutes("prepare_lead_minutes")
-    end = start + timedelta(hours=request.hours)
-    price = load().instance_type(request.instance_type).on_demand_usd_per_hour
-    if price is None:
-        raise NoOffer(happened=f"No on-demand price of {request.instance_type} is known.", remedy="Rent a block.")
-    return Offer(
-        offering_id=ON_DEMAND,
-        instance_type=request.instance_type,
-        instance_count=request.instance_count,
-        region=place.region,
-        availability_zone=zone,
-        availability_zone_id=zone_id,
-        start=start,
-        end=end,
-        fee_usd=(price.value * hours_between(start, end) * request.instance_count).quantize(Decimal("0.01")),
-        currency="USD",
-    )
-
-
-def _as_block(offer: Offer, reservation_id: str, offering_id: str | None, fee_usd: Decimal) -> Block:
-    return Block(
-        reservation_id=reservation_id,
-        offering_id=offering_id,
-        instance_type=offer.instance_type,
-        instance_count=offer.instance_count,
-        region=offer.region,
-        availability_zone=offer.availability_zone,
-        availability_zone_id=offer.availability_zone_id,
-        start=offer.start,
-        end=offer.end,
-        fee_usd=fee_usd,
-    )

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
-from automation.errors import ExitCode
 from automation.market.reservations import ACTIVE, NEVER, OVER, PAYING
 from automation.serving.startup import StartupView
 from automation.session.observation import Observation, OperationSeen, Unknown
@@ -19,7 +18,6 @@ from automation.session.record import OperationName, OperationRun, PhaseName, Re
 Quick = Literal["give-up", "raise-nodes", "accept", "drain", "sweep", "report"]
 """What the loop does itself, within seconds."""
 
-UP_TRIES = 4
 DESTROY_TRIES = 6
 ACCEPT_TRIES = 3
 SWEEP_TRIES = 6
@@ -34,13 +32,13 @@ _LONGEST_LOOK = timedelta(minutes=30)
 _PAUSE = timedelta(seconds=30)
 # So a pause between tries is at most 8 minutes: an expired sign-in may be renewed at any time of a paid block.
 _MOST_DOUBLINGS = 4
-# An `up` that ended so never got as far as its engine, which says nothing about the stack.
-_NOT_BEGUN = frozenset({ExitCode.AWS_UNREACHABLE, ExitCode.CREDENTIALS})
 _ACCEPT_PAUSE = timedelta(seconds=15)
 # A scale-in evicts for up to 15 minutes: https://docs.aws.amazon.com/eks/latest/userguide/managed-node-update-behavior.html
 _DRAIN_LIMIT = timedelta(minutes=20)
 # Longer than any `up` or `destroy` of this stack; EKS's own slowest step is an hour at most.
 _OPERATION_LIMIT = timedelta(minutes=90)
+# An engine that was asked to stop finishes the step that it is in, and the same step is the slowest.
+_STOPPING_LIMIT = timedelta(minutes=60)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +60,15 @@ class Interrupt:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Kill:
+    """End the running operation, which did not stop when it was asked to: a destroy that waits for it for ever would
+    leave everything running."""
+
+    phase: PhaseName | None
+    why: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Wait:
     """Nothing to do before `until`, or before the running operation has ended; `why` says what is waited for."""
 
@@ -70,7 +77,7 @@ class Wait:
     why: str
 
 
-Decision = Start | Interrupt | Wait
+Decision = Start | Interrupt | Kill | Wait
 
 
 def decide(plan: Plan, observation: Observation, record: Record, now: datetime) -> Decision:
@@ -82,7 +89,7 @@ def decide(plan: Plan, observation: Observation, record: Record, now: datetime) 
         return _end(plan, observation, record, now)
     if not record.prepared:
         return _prepare(plan, observation, record, now)
-    if observation.reservation_state != ACTIVE:
+    if record.raised is None and observation.reservation_state != ACTIVE:
         return _await_start(plan, observation, now)
     return _serve(plan, observation, record, now)
 
@@ -99,6 +106,8 @@ def _while_running(running: OperationSeen, plan: Plan, record: Record, now: date
     if run.interrupted is None and (too_long or (ending and running.name == "up")):
         why = f"`{running.name}` has run for more than {_OPERATION_LIMIT}" if too_long else "the session ends"
         return Interrupt(number=running.number, phase=phase, why=why)
+    if run.interrupted is not None and now - run.interrupted > _STOPPING_LIMIT:
+        return Kill(phase=phase, why=f"it has not stopped within {_STOPPING_LIMIT}")
     until = now + _RUNNING_LOOK if ending else min(now + _RUNNING_LOOK, plan.moments.drain)
     return Wait(until=until, phase=phase, why=f"`pulumi {running.name}`")
 
@@ -114,10 +123,8 @@ def _prepare(plan: Plan, observation: Observation, record: Record, now: datetime
         return Wait(until=_toward(plan.moments.prepare_by, now), phase="wait", why="the time to prepare")
     if now + plan.budget.total >= plan.moments.drain:
         return _give_up("The stack is not up, and what is left of the block is too short to serve.")
-    tries = record.tries("up")
-    if sum(run.exit_code not in _NOT_BEGUN for run in tries) >= UP_TRIES:
-        return _give_up(f"The stack did not come up in {UP_TRIES} tries.")
-    if (again := _next_try(tries)) and again > now:
+    # The fee is spent either way, and a quota or a sign-in may be put right at any time: only the clock gives up.
+    if (again := _next_try(record.tries("up"))) and again > now:
         return Wait(until=again, phase="prepare", why="a pause before the next try")
     return Start(operation="up", phase="prepare", why="everything but the nodes")
 
@@ -137,7 +144,9 @@ def _serve(plan: Plan, observation: Observation, record: Record, now: datetime) 
     if isinstance(group, Unknown):
         return Wait(until=now + _SOON, phase="start", why=f"AWS: {group.reason}")
     if group is None:
-        return _give_up("The stack is up, but AWS knows no GPU node group.")
+        if now + plan.budget.total >= plan.moments.drain:
+            return _give_up("AWS knows no GPU node group, and what is left of the block is too short to serve.")
+        return Wait(until=now + _STARTUP_LOOK, phase="start", why="AWS to know the GPU node group")
     if group.desired < plan.block.instance_count or group.suspended:
         if now + plan.budget.total >= plan.moments.drain:
             return _give_up("The nodes do not run, and what is left of the block is too short to serve.")
@@ -154,7 +163,7 @@ def _watch(plan: Plan, startup: StartupView | Unknown | None, record: Record, no
         look = _ENGINE_LOOK if startup.phase == "engine" else _STARTUP_LOOK
         # A cluster that could not be asked proves no restart: the phase stays, and with it what the account says.
         return Wait(until=now + look, phase=record.phase if startup.unknown else "start", why=startup.sentence)
-    if record.accepted and record.phase in ("accept", "serve"):
+    if record.accepted and record.phase in ("accept", "serve") and not startup.is_newer_than(record.acceptance_at):
         return Wait(until=_toward(plan.moments.drain, now), phase="serve", why="the drain; the endpoint serves")
     if record.acceptance_failures >= ACCEPT_TRIES:
         # The fee is spent either way: the endpoint stays up for people to look at. The outcome tells.
@@ -188,8 +197,8 @@ def _drain(plan: Plan, observation: Observation, record: Record, now: datetime) 
         return Start(operation="drain", phase="drain", why="no nodes any more")
     if isinstance(observation.instances, Unknown):
         return Wait(until=now + _STARTUP_LOOK, phase="drain", why=f"AWS: {observation.instances.reason}")
-    if observation.gpu_instances:
-        return Wait(until=now + _STARTUP_LOOK, phase="drain", why=f"{observation.gpu_instances} instance(s) to end")
+    if left := observation.running_of_type(plan.block.instance_type):
+        return Wait(until=now + _STARTUP_LOOK, phase="drain", why=f"{left} instance(s) to end")
     return None
 
 

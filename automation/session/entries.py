@@ -59,6 +59,13 @@ class PurchaseDenied(_Line):
     why: str
 
 
+class BlockReleased(_Line):
+    """AWS has released the block because its payment failed: it took no money, and the block will never be."""
+
+    kind: Literal["block-released"] = "block-released"
+    reservation_id: str
+
+
 class BlockKnown(_Line):
     """What the session runs on."""
 
@@ -126,6 +133,14 @@ class Accepted(_Line):
     checks: tuple[CheckResult, ...]
 
 
+class EndpointLost(_Line):
+    """An accepted endpoint was away from `since` until `back`, as a later look shows; `back` None: it still is."""
+
+    kind: Literal["endpoint-lost"] = "endpoint-lost"
+    since: datetime
+    back: datetime | None
+
+
 class UsageStarted(_Line):
     """Something that bills was seen for the first time."""
 
@@ -182,6 +197,7 @@ Entry = Annotated[
     | PurchaseIntended
     | PurchaseConfirmed
     | PurchaseDenied
+    | BlockReleased
     | BlockKnown
     | PhaseBegan
     | OperationStarted
@@ -191,6 +207,7 @@ Entry = Annotated[
     | DrainAsked
     | StartupMarked
     | Accepted
+    | EndpointLost
     | UsageStarted
     | UsageEnded
     | Swept

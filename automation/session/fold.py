@@ -8,6 +8,7 @@ from automation.session import entries as lines
 from automation.session.entries import Entry
 from automation.session.record import (
     Fault,
+    Interruption,
     OperationRun,
     PhaseSpan,
     Purchase,
@@ -46,6 +47,9 @@ def _add(record: Record, entry: Entry) -> Record:
             return replace(record, intent=None, purchases=(*others, purchase))
         case lines.PurchaseDenied():
             return replace(record, intent=None)
+        case lines.BlockReleased(reservation_id=released):
+            kept = tuple(bought for bought in record.purchases if bought.reservation_id != released)
+            return replace(record, purchases=kept, released=True)
         case lines.BlockKnown(block=block):
             return replace(record, block=block)
         case lines.PhaseBegan(phase=phase, at=at):
@@ -59,6 +63,9 @@ def _add(record: Record, entry: Entry) -> Record:
         case lines.Accepted(checks=checks):
             failures = 0 if all(check.ok for check in checks) else record.acceptance_failures + 1
             return replace(record, acceptance=checks, acceptance_failures=failures, acceptance_at=entry.at)
+        case lines.EndpointLost(since=since, back=back, at=at):
+            lost = Interruption(since=since, until=back or at)
+            return replace(record, interruptions=(*record.interruptions, lost))
         case lines.Swept(residual=residual):
             return replace(record, residual=residual, sweeps=record.sweeps + 1, swept_at=entry.at)
         case lines.FaultSeen(what=what, at=at):

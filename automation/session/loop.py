@@ -8,16 +8,18 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 
 from automation.clock import RunningOperation
-from automation.errors import MachineInTheWay, RentblockError
+from automation.errors import RentblockError, machine_error
+from automation.market.reservations import PAYMENT_FAILED
+from automation.serving.startup import StartupView
 from automation.session.billed import usage_entries
-from automation.session.decide import Decision, Interrupt, Quick, Start, Wait, decide
+from automation.session.decide import Decision, Interrupt, Kill, Start, Wait, decide
 from automation.session.display import Display, Progress
-from automation.session.entries import Entry, FaultSeen, PhaseBegan, StartupMarked
+from automation.session.entries import BlockReleased, EndpointLost, Entry, FaultSeen, PhaseBegan, StartupMarked
 from automation.session.folder import SessionFolder
 from automation.session.journal import Journal, alone
 from automation.session.observation import GpuGroup, Observation, Unknown
 from automation.session.observe import Observer
-from automation.session.operations import LastWord, SeenOperation, interrupt, start
+from automation.session.operations import LastWord, SeenOperation, interrupt, kill, start
 from automation.session.plan import Plan, plan_of
 from automation.session.record import Record
 from automation.session.steps import STEPS, Step
@@ -34,7 +36,8 @@ def run(
     """Run a session on until it has an outcome, or until `until` says so after a look.
 
     Raises Refused when another process of this machine runs it, MachineInTheWay when the journal can't be written, and
-    AwsUnreachable when not even AWS's time is known. Everything else that goes wrong is a fault in the journal.
+    AwsUnreachable when not even AWS's time is known. Everything else that goes wrong is a fault in the journal and is
+    tried again.
     """
     journal = Journal(folder.journal)
     record = journal.record()
@@ -71,7 +74,10 @@ class _Loop:
             self._write(PhaseBegan(at=now, phase=decision.phase))
             record = self._journal.record()
         self._display.show(_progress(record, observation, decision, now))
-        self._do(decision, plan, observation, record, now)
+        try:
+            self._do(decision, plan, observation, record, now)
+        except (RentblockError, OSError) as error:
+            self._fault(decision, error)
         return self._journal.record()
 
     def _do(self, decision: Decision, plan: Plan, observation: Observation, record: Record, now: datetime) -> None:
@@ -81,6 +87,10 @@ class _Loop:
             case Interrupt():
                 self._display.say(now, f"Asking the running operation to stop: {decision.why}.")
                 interrupt(record, self._journal, now)
+            case Kill():
+                self._display.say(now, f"Ending the running operation: {decision.why}.")
+                kill(record)
+                self._target.clock.wait(now + _AFTER_A_FAULT)
             case Start():
                 self._start(decision, plan, observation, now)
 
@@ -100,20 +110,20 @@ class _Loop:
             observation=observation,
             why=decision.why,
         )
-        self._step(name, step)
+        STEPS[name](step)
 
-    def _step(self, name: Quick, step: Step) -> None:
-        """A step that fails is a fault and is decided anew; only a machine that can't write ends the loop."""
-        try:
-            STEPS[name](step)
-        except MachineInTheWay:
-            raise
-        except RentblockError as error:
-            now, what = self._target.clock.now(), f"{name}: {error.happened}"
-            # It may be made again every two seconds for hours, and each turn reads the whole journal.
-            if what not in _told(self._journal.record()):
-                self._write(FaultSeen(at=now, what=what))
-            self._target.clock.wait(now + _AFTER_A_FAULT)
+    def _fault(self, decision: Decision, error: RentblockError | OSError) -> None:
+        """What fails is a fault and is decided anew, while the block goes on: a journal that cannot be written ends the
+        loop, and so does a report that cannot, since nothing follows it."""
+        name = decision.operation if isinstance(decision, Start) else decision.why
+        if name == "report":
+            raise error
+        said = machine_error(error) if isinstance(error, OSError) else error
+        now, what = self._target.clock.now(), f"{name}: {said.happened}"
+        # It may be made again every two seconds for hours, and each turn reads the whole journal.
+        if what not in _told(self._journal.record()):
+            self._write(FaultSeen(at=now, what=what))
+        self._target.clock.wait(now + _AFTER_A_FAULT)
 
     def _write(self, entry: Entry) -> None:
         self._journal.write(entry)
@@ -136,8 +146,31 @@ def _findings(observation: Observation, record: Record, folder: SessionFolder, n
             for mark in startup.ended
             if mark.phase not in known
         )
+        if lost := _endpoint_lost(startup, record, now):
+            back = f"to {lost.back:%H:%M:%S}" if lost.back else "on"
+            yield lost
+            yield FaultSeen(at=now, what=f"The endpoint was away from {lost.since:%H:%M:%S} {back}.")
+    if observation.reservation_state == PAYMENT_FAILED:
+        for purchase in record.purchases:
+            yield BlockReleased(at=now, reservation_id=purchase.reservation_id)
+            said = f"The payment of {purchase.reservation_id} failed: AWS took no money and gave the block up."
+            yield FaultSeen(at=now, what=said)
     told = _told(record)
     yield from (FaultSeen(at=now, what=what) for what in _faults(observation, record, folder) if what not in told)
+
+
+def _endpoint_lost(startup: StartupView, record: Record, now: datetime) -> EndpointLost | None:
+    """That what was accepted serves no more, or has been away between two looks; once for each acceptance."""
+    accepted = record.acceptance_at
+    away = not startup.ready and not startup.unknown
+    if accepted is None or not record.accepted or not (away or startup.is_newer_than(accepted)):
+        return None
+    if any(known.until > accepted for known in record.interruptions):
+        return None
+    since = startup.away_since
+    # A pod that was ready, was not, and is again without a new container leaves no trace of when it went away.
+    gone = since if since and accepted < since <= now else startup.ready_since or now
+    return EndpointLost(at=now, since=gone, back=startup.ready_since)
 
 
 def _told(record: Record) -> frozenset[str]:

@@ -66,12 +66,11 @@ class Observation:
     unseen: frozenset[UsageKind]
     startup: StartupView | Unknown | None
 
-    @property
-    def gpu_instances(self) -> int:
-        """How many instances of the block are not yet terminated; 0 when that is not known."""
+    def running_of_type(self, instance_type: str) -> int:
+        """How many instances of a type are not yet terminated; 0 when that is not known."""
         if isinstance(self.instances, Unknown):
             return 0
-        return sum(instance.in_block and instance.state != "terminated" for instance in self.instances)
+        return sum(seen.instance_type == instance_type and seen.state != "terminated" for seen in self.instances)
 
     @property
     def running(self) -> OperationSeen | None:

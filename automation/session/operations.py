@@ -2,7 +2,7 @@
 
 Killed together with their starter they would leave a locked stack and a pending operation; like this they finish, and
 whoever looks next finds their last word. Interrupting one asks it, once, to stop after what it is doing: a second
-signal would end the engine at once and leave orphans.
+signal would end the engine at once and leave orphans. So killing is for one that hangs.
 """
 
 import json
@@ -26,7 +26,7 @@ from automation.session.journal import Journal
 from automation.session.observation import OperationSeen
 from automation.session.record import OperationName, OperationRun, Record
 
-__all__ = ["LastWord", "RunningOperation", "SeenOperation", "interrupt", "poll", "start"]
+__all__ = ["LastWord", "RunningOperation", "SeenOperation", "interrupt", "kill", "poll", "start"]
 
 _CHECKOUT = Path(__file__).resolve().parents[2]
 # The children of this process, so that it can take their last breath; those of others are taken care of by init.
@@ -141,3 +141,12 @@ def interrupt(record: Record, journal: Journal, now: datetime) -> None:
         # The child leads its own process group, and the engine is in it. It may end in this very moment.
         with suppress(ProcessLookupError):
             os.killpg(run.pid, signal.SIGINT)
+
+
+def kill(record: Record) -> None:
+    """End the running child and its engine at once. What it was making is looked for by the next operation and the
+    sweep."""
+    run = record.operations[-1]
+    if not SeenOperation(run=run).ended():
+        with suppress(ProcessLookupError):
+            os.killpg(run.pid, signal.SIGKILL)

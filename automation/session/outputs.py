@@ -9,7 +9,7 @@ from pathlib import Path
 from kr8s.asyncio.objects import Secret
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from automation.errors import ClusterFailed, EngineFailed, machine_error
+from automation.errors import ClusterFailed, EngineFailed, MachineInTheWay, machine_error
 from automation.serving.cluster import Cluster
 from automation.session.folder import SessionFolder, write_private
 
@@ -60,6 +60,12 @@ def read_outputs(folder: SessionFolder) -> Outputs | None:
         return None
     except OSError as error:
         raise machine_error(error) from error
+    except (ValueError, TypeError) as error:
+        raise MachineInTheWay(
+            happened=f"{folder.outputs} is not what `up` has written ({error}).",
+            cost="The block's minutes go on.",
+            remedy="Put it back from a copy, or end the session with `rentblock down`.",
+        ) from error
 
 
 def api_key(folder: SessionFolder, cluster: Cluster, namespace: str) -> str:

@@ -7,6 +7,8 @@ import os
 import shutil
 from dataclasses import dataclass
 
+from botocore.credentials import RefreshableCredentials
+
 from automation.aws_errors import aws_errors
 from automation.errors import InvalidRequest, MachineInTheWay, RentblockError
 from automation.session.request import RentRequest
@@ -61,6 +63,18 @@ def require_programs(target: Target) -> None:
             cost="Nothing was bought.",
             remedy="Install it or put its folder on PATH; `rentblock doctor` says what else lacks.",
         )
+
+
+def passing_credentials(target: Target) -> str | None:
+    """What to tell somebody whose credentials end by themselves and can't be renewed from here; None if they can."""
+    credentials = target.boto_session.get_credentials()
+    if credentials is None or isinstance(credentials, RefreshableCredentials) or not credentials.token:
+        return None
+    return (
+        "The credentials are a session token that nobody can renew from here: when it ends, the session stands still, "
+        "and what bills beside the block bills on, until `rentblock rent --session` goes on with new ones. A profile "
+        "(AWS_PROFILE) or a role renews itself."
+    )
 
 
 def require_a_stack(target: Target, request: RentRequest, block: Block) -> None:

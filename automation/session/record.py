@@ -55,6 +55,14 @@ class StartupMark:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Interruption:
+    """The accepted endpoint was away from `since` until `until`, which is when that was seen if it was still away."""
+
+    since: datetime
+    until: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
 class CheckResult:
     """One acceptance check of the endpoint."""
 
@@ -104,7 +112,8 @@ class Record:
     `acceptance` and `residual` are those of the last run of the acceptance and of the sweep; `acceptance_failures`
     counts the runs that failed in a row, `sweeps` all sweeps. `raised` and `drain_asked` are when the GPU group was
     last told to grow and to shrink, `end_asked` when somebody or a rule (`gave_up`) ended the session before its time,
-    `reopened` when an ended session was taken up again because it had not come out empty.
+    `reopened` when an ended session was taken up again because it had not come out empty. `released` means that AWS
+    took no money for `block` and gave it up.
     """
 
     session: str
@@ -115,11 +124,13 @@ class Record:
     purchases: tuple[Purchase, ...] = ()
     intent: PurchaseIntent | None = None
     block: Block | None = None
+    released: bool = False
     phases: tuple[PhaseSpan, ...] = ()
     startup: tuple[StartupMark, ...] = ()
     acceptance: tuple[CheckResult, ...] = ()
     acceptance_failures: int = 0
     acceptance_at: datetime | None = None
+    interruptions: tuple[Interruption, ...] = ()
     usage: tuple[Usage, ...] = ()
     residual: tuple[Residual, ...] = ()
     sweeps: int = 0
@@ -142,8 +153,9 @@ class Record:
 
     @property
     def paid_block(self) -> Block | None:
-        """The block whose whole time is paid. None on demand: what stands in `block` then is only the hours planned."""
-        return self.block if self.request.capacity == "block" else None
+        """The block whose whole time is paid. None on demand: what stands in `block` then is only the hours planned;
+        and None for a block whose payment failed."""
+        return self.block if self.request.capacity == "block" and not self.released else None
 
     @property
     def accepted(self) -> bool:

@@ -21,6 +21,7 @@ from automation.session.entries import (
     StartupMarked,
     Swept,
 )
+from automation.session.fold import fold
 from automation.session.folder import SessionFolder
 from automation.session.journal import Journal
 from automation.session.nodes import drain_nodes, raise_nodes
@@ -28,6 +29,7 @@ from automation.session.observation import GpuGroup, Observation
 from automation.session.observe import Observer
 from automation.session.outputs import api_key, read_outputs
 from automation.session.plan import Plan
+from automation.session.record import Record
 from automation.session.versions import versions
 from automation.target import Target
 from planning.catalogue import load
@@ -100,8 +102,10 @@ def _sweep(step: Step) -> None:
 
 
 def _report(step: Step) -> None:
-    step.journal.write(Closed(at=step.now, outcome=outcome(step.journal.record())))
-    write_report(step.folder, step.journal)
+    # The report first: nobody would ask again for the one that a closed session lacks.
+    closed = Closed(at=step.now, outcome=outcome(step.journal.record()))
+    _write_report(step.folder, fold([*step.journal.entries(), closed]))
+    step.journal.write(closed)
 
 
 def _give_up(step: Step) -> None:
@@ -122,4 +126,8 @@ STEPS: Mapping[Quick, Callable[[Step], None]] = {
 
 def write_report(folder: SessionFolder, journal: Journal) -> None:
     """Write report.json and report.html of a session from its journal. Raises MachineInTheWay."""
-    write(build(journal.record(), load(), versions()), folder.root)
+    _write_report(folder, journal.record())
+
+
+def _write_report(folder: SessionFolder, record: Record) -> None:
+    write(build(record, load(), versions()), folder.root)

@@ -119,6 +119,19 @@ def test_a_running_container_is_dated_and_its_log_is_read_until_it_is_ready(kube
     assert not seen.log
 
 
+def test_when_a_pod_went_away_is_told_by_its_condition_its_last_container_or_its_node(kube_api, target: Target) -> None:
+    ready = [{"type": "Ready", "status": "True", "lastTransitionTime": SINCE}]
+    unready = [{"type": "Ready", "status": "False", "lastTransitionTime": "2026-12-01T14:00:00Z"}]
+    ended = {"terminated": {"exitCode": 1, "finishedAt": "2026-12-01T13:00:00Z"}}
+    restarted = [{**container(running={"startedAt": SINCE})[0], "lastState": ended}]
+    once = container(running={"startedAt": SINCE})
+    taken = "2026-12-01T12:00:00Z"
+    for conditions, statuses, hour in ((unready, restarted, 14), (ready, restarted, 13), (ready, once, 12)):
+        kube_api.objects = {"pods": [pod(startTime=taken, conditions=conditions, containerStatuses=statuses)]}
+        (seen,) = look(kube_api, target, ended=AFTER_LAUNCH).pods
+        assert seen.away_since == datetime(2026, 12, 1, hour, tzinfo=UTC)
+
+
 def test_a_pod_on_its_way_out_serves_nobody(kube_api, target: Target) -> None:
     leaving = pod(phase="Running")
     leaving["metadata"]["deletionTimestamp"] = SINCE

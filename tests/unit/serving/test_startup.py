@@ -25,12 +25,18 @@ def node(*, ready: float | None = 3, gpus: int = 0) -> NodeSeen:
 
 
 def pod(
-    *, started: float | None = None, ready: float | None = None, log: tuple[LogLine, ...] = (), restarts: int = 0
+    *,
+    started: float | None = None,
+    ready: float | None = None,
+    log: tuple[LogLine, ...] = (),
+    restarts: int = 0,
+    away: float | None = None,
 ) -> PodSeen:
     return PodSeen(
         name="vllm-0",
         started=None if started is None else at(started),
         ready_since=None if ready is None else at(ready),
+        away_since=None if away is None else at(away),
         restarts=restarts,
         waiting="ContainerCreating; Pulling: pulling image" if started is None else None,
         log=log,
@@ -145,3 +151,18 @@ def test_the_start_is_over_once_the_acceptance_is_marked() -> None:
     assert seen.phase is None
     assert seen.ready
     assert [mark.phase for mark in seen.ended] == list(STARTUP_PHASES)
+
+
+def test_a_model_that_loads_again_after_the_start_is_said_to_and_dated() -> None:
+    marks = tuple(StartupMark(phase=phase, ended=at(12)) for phase in STARTUP_PHASES)
+    away = view(
+        replace(WITH_GPUS, pods=(pod(started=41, away=40, restarts=1, log=(CAPTURE,)),)), EXPECTED, marks, now=at(43)
+    )
+    assert (away.ready, away.away_since) == (False, at(40))
+    assert away.sentence.startswith("Waiting for the model to serve again (the container has restarted 1 times)")
+    assert "Capturing" in away.sentence
+    back = view(replace(WITH_GPUS, pods=(pod(started=41, ready=47, away=40),)), EXPECTED, marks, now=at(60))
+    assert (back.ready_since, back.away_since, back.sentence) == (at(47), at(40), "The start is over.")
+    assert back.is_newer_than(at(12))
+    assert not back.is_newer_than(at(48))
+    assert not back.is_newer_than(None)

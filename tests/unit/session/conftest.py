@@ -82,7 +82,12 @@ def case(record: Record) -> Case:
         startup=None,
     )
     ready = StartupView(
-        phase="acceptance", ended=(), sentence="The model is ready.", late_by=timedelta(0), ready=True, restarts=0
+        phase="acceptance",
+        ended=(),
+        sentence="The model is ready.",
+        late_by=timedelta(0),
+        ready_since=START,
+        restarts=0,
     )
     return Case(plan=plan_of(record, load()), record=record, observation=observation, ready=ready)
 

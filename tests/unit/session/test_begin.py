@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import boto3
 import pytest
 from pydantic import ValidationError
 
@@ -25,8 +26,9 @@ from automation.market.offers import Search
 from automation.market.purchase import Approval
 from automation.market.reservations import Reservation
 from automation.session import begin as module
-from automation.session import rent
+from automation.session import rent, shortlist
 from automation.session.begin import approve_exactly, begin, check_request
+from automation.session.display import Quiet
 from automation.session.entries import BlockKnown, Closed, Opened, PurchaseConfirmed, PurchaseIntended
 from automation.session.folder import session_folder, sessions
 from automation.session.journal import Journal, RunsElsewhere
@@ -62,8 +64,18 @@ class Market:
             raise self.fails
         self.bought.append((offer.offering_id, approval.fee_usd))
         now, fee = target.clock.now(), offer.fee_usd
-        journal.write(BlockKnown(at=now, block=module._as_block(offer, "cr-1", "cb-1", fee)))
+        journal.write(BlockKnown(at=now, block=shortlist.as_block(offer, "cr-1", "cb-1", fee)))
         journal.write(PurchaseConfirmed(at=now, offering_id="cb-1", reservation_id="cr-1", fee_usd=fee))
+
+
+class Heard(Quiet):
+    """Keeps what is said."""
+
+    def __init__(self, said: list[str]) -> None:
+        self._said = said
+
+    def say(self, now: datetime, what: str) -> None:
+        self._said.append(what)
 
 
 @pytest.fixture
@@ -90,8 +102,8 @@ def offer(block: Block) -> Offer:
 @pytest.fixture
 def market(offer: Offer, monkeypatch: pytest.MonkeyPatch) -> Market:
     market = Market([offer])
-    monkeypatch.setattr(module.offers, "search", market.search)
-    monkeypatch.setattr(module.offers, "enabled_regions", lambda target: ("us-west-2",))
+    monkeypatch.setattr(shortlist.offers, "search", market.search)
+    monkeypatch.setattr(shortlist.offers, "enabled_regions", lambda target: ("us-west-2",))
     monkeypatch.setattr(module, "buy", market.buy)
     monkeypatch.setattr(module, "check_account", lambda target: None)
     monkeypatch.setattr(module, "require_pins", lambda target, model: ())
@@ -105,7 +117,7 @@ def target(tmp_path: Path, record: Record) -> Target:
         mode="rehearsal",
         account_id="123456789012",
         region="us-west-2",
-        boto_session=None,  # type: ignore[arg-type]
+        boto_session=boto3.Session("id", "key"),
         endpoint_url=None,
         clock=SimpleNamespace(now=lambda: record.opened),  # type: ignore[arg-type]
         home=tmp_path,
@@ -156,10 +168,32 @@ def test_a_machine_without_the_programs_of_a_session_buys_nothing(
 def test_a_zone_without_a_control_plane_is_refused_before_the_purchase(
     market: Market, target: Target, requests: Requests, offer: Offer
 ) -> None:
-    market.offers[:] = [replace(offer, availability_zone_id="usw2-lax1-az1")]
-    with pytest.raises(InvalidRequest, match="usw2-lax1-az1"):
+    for zone_id in ("", "use1-az3"):
+        market.offers[:] = [replace(offer, availability_zone_id=zone_id)]
+        with pytest.raises(NoOffer, match="EKS makes no cluster in zone us-west-2b"):
+            begin(requests(), target, yes)
+    assert market.bought == []
+
+
+def test_a_stack_that_the_program_would_refuse_is_not_paid_for(
+    market: Market, target: Target, requests: Requests, offer: Offer
+) -> None:
+    market.offers[:] = [replace(offer, availability_zone_id="usw2-az9")]
+    with pytest.raises(InvalidRequest, match="usw2-az9"):
         begin(requests(), target, yes)
     assert market.bought == []
+
+
+@pytest.mark.parametrize(
+    ("session", "said"), [(boto3.Session("id", "key", "token"), 1), (boto3.Session("id", "key"), 0)]
+)
+def test_credentials_that_nobody_can_renew_are_told_before_the_fee_is_asked(
+    market: Market, target: Target, requests: Requests, session: boto3.Session, said: int
+) -> None:
+    heard: list[str] = []
+    with pytest.raises(Refused, match="not approved"):
+        begin(requests(), replace(target, boto_session=session), lambda offer: None, Heard(heard))
+    assert sum("session token that nobody can renew" in what for what in heard) == said
 
 
 def test_the_best_useful_hour_is_bought_and_not_the_smallest_fee(
@@ -187,7 +221,7 @@ def test_a_block_longer_than_asked_for_is_not_bought_however_cheap_its_hours(
     market.offers.append(long)
     begin(requests(), target, yes)
     assert [offering for offering, _ in market.bought] == ["cb-1"]
-    refused = {each.offer.offering_id: each.refused for each in module.search(requests(), target)}
+    refused = {each.offer.offering_id: each.refused for each in shortlist.search(requests(), target)}
     assert refused == {"cb-1": None, "cb-long": "it lasts 48 hours, and 24 were asked for"}
 
 
@@ -337,13 +371,20 @@ def test_a_block_bought_before_is_taken_as_it_is(
         availability_zone_id="usw2-az2",
         start=block.start,
         end=block.end,
+        session="rtb-20261130-lost",
     )
     monkeypatch.setattr(module.reservations, "by_id", lambda target, reservation_id: found)
-    folder = begin(requests(reservation_id=block.reservation_id), target, lambda offer: pytest.fail("asked"))
+    heard: list[str] = []
+    wish = requests(reservation_id=block.reservation_id)
+    folder = begin(wish, target, lambda offer: pytest.fail("asked"), Heard(heard))
+    assert any("rtb-20261130-lost bought cr-0123456789abcdef0" in what for what in heard)
     record = Journal(folder.journal).record()
     assert record.block is not None
     assert (record.block.reservation_id, record.block.offering_id) == (block.reservation_id, None)
     assert market.bought == []
+    with pytest.raises(Refused, match=f"{folder.session} runs on cr-0123456789abcdef0"):
+        begin(wish, target, lambda offer: pytest.fail("asked"))
+    assert len(sessions(target.home)) == 1
 
 
 @pytest.mark.parametrize(
@@ -388,7 +429,7 @@ def test_a_block_that_is_not_what_was_asked_for_opens_no_session(
 def test_caps_hold_on_demand_too(
     market: Market, target: Target, requests: Requests, monkeypatch: pytest.MonkeyPatch, cap: dict[str, str]
 ) -> None:
-    monkeypatch.setattr(module.offers, "on_demand_zone", lambda target, instance_type: ("us-west-2a", "usw2-az1"))
+    monkeypatch.setattr(shortlist.offers, "on_demand_zone", lambda target, instance_type: ("us-west-2a", "usw2-az1"))
     wish = requests(capacity="on-demand", instance_type="g6.xlarge", model="qwen3-0.6b", hours=2, **cap)
     with pytest.raises(NoOffer, match="above the cap"):
         begin(wish, target, lambda offer: pytest.fail("asked"))
@@ -398,7 +439,7 @@ def test_caps_hold_on_demand_too(
 def test_on_demand_states_what_it_will_cost_and_buys_nothing(
     market: Market, target: Target, requests: Requests, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module.offers, "on_demand_zone", lambda target, instance_type: ("us-west-2a", "usw2-az1"))
+    monkeypatch.setattr(shortlist.offers, "on_demand_zone", lambda target, instance_type: ("us-west-2a", "usw2-az1"))
     asked: list[Offer] = []
     wish = requests(capacity="on-demand", instance_type="g6.xlarge", model="qwen3-0.6b", hours=2)
     folder = begin(wish, target, lambda offer: asked.append(offer) or yes(offer))  # type: ignore[func-returns-value]

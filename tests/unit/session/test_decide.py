@@ -11,9 +11,9 @@ from automation.session.decide import (
     ACCEPT_TRIES,
     DESTROY_TRIES,
     SWEEP_TRIES,
-    UP_TRIES,
     Decision,
     Interrupt,
+    Kill,
     Start,
     Wait,
     decide,
@@ -46,9 +46,14 @@ def phase(name: Any, started: datetime) -> tuple[PhaseSpan, ...]:
     return (PhaseSpan(name=name, started=started),)
 
 
-def gpu_instance(started: datetime, state: str = "running") -> Instance:
+def gpu_instance(started: datetime, state: str = "running", *, in_block: bool = True) -> Instance:
     return Instance(
-        instance_id="i-1", instance_type="p6-b300.48xlarge", state=state, launched=started, ended=None, in_block=True
+        instance_id="i-1",
+        instance_type="p6-b300.48xlarge",
+        state=state,
+        launched=started,
+        ended=None,
+        in_block=in_block,
     )
 
 
@@ -66,7 +71,7 @@ def started(prepared: Any, group: Group) -> Any:
     return prepared.with_record(raised=now, phases=phase("start", now)).seeing(
         reservation_state="active",
         group=group(1),
-        startup=replace(prepared.ready, ready=False, phase="weights", sentence="Waiting for the weights."),
+        startup=replace(prepared.ready, ready_since=None, phase="weights", sentence="Waiting for the weights."),
     )
 
 
@@ -103,15 +108,12 @@ def test_an_up_that_vanished_is_tried_again_after_a_pause(case: Any) -> None:
     assert starts(at(vanished, gone.ended + 30 * SECOND)) == "up"
 
 
-def test_an_up_that_fails_and_fails_is_given_up(case: Any) -> None:
-    runs = tuple(run("up", case.plan.moments.prepare_by, number=n, code=9) for n in range(1, UP_TRIES + 1))
-    assert starts(at(case.with_record(operations=runs), case.plan.moments.start)) == "give-up"
-
-
-@pytest.mark.parametrize("code", [5, 6])
-def test_a_network_or_a_sign_in_that_is_away_for_an_hour_gives_no_paid_block_up(case: Any, code: int) -> None:
-    runs = tuple(run("up", case.plan.moments.prepare_by, number=n, code=code) for n in range(1, 4 * UP_TRIES))
-    assert starts(at(case.with_record(operations=runs), case.plan.moments.start)) == "up"
+@pytest.mark.parametrize("code", [5, 6, 9, None])
+def test_an_up_that_fails_and_fails_is_tried_until_it_would_come_too_late(case: Any, code: int | None) -> None:
+    runs = tuple(run("up", case.plan.moments.prepare_by, number=n, code=code) for n in range(1, 40))
+    failing = case.with_record(operations=runs)
+    assert starts(at(failing, case.plan.moments.start)) == "up"
+    assert starts(at(failing, case.plan.moments.drain - case.plan.budget.total)) == "give-up"
 
 
 def test_a_stack_that_comes_too_late_to_serve_is_given_up(case: Any) -> None:
@@ -184,14 +186,36 @@ def test_a_failed_acceptance_is_tried_again_and_then_left_to_people(started: Any
 
 def test_a_model_that_goes_away_is_accepted_anew(serving: Any) -> None:
     now = serving.plan.moments.start + HOUR
-    away = at(serving.seeing(startup=replace(serving.ready, ready=False)), now)
+    away = at(serving.seeing(startup=replace(serving.ready, ready_since=None)), now)
     assert away.phase == "start"
     back = serving.with_record(phases=phase("start", now))
     assert starts(at(back, now + MINUTE)) == "accept"
 
 
+def test_a_model_that_was_away_between_two_looks_is_accepted_anew(serving: Any) -> None:
+    now = serving.record.acceptance_at + HOUR
+    reloaded = replace(serving.ready, ready_since=serving.record.acceptance_at + 20 * MINUTE)
+    assert starts(at(serving.seeing(startup=reloaded), now)) == "accept"
+    again = serving.with_record(acceptance_at=now, phases=phase("accept", now)).seeing(startup=reloaded)
+    assert at(again, now).phase == "serve"
+
+
+def test_an_aws_that_does_not_tell_the_reservations_state_stops_no_serving(serving: Any) -> None:
+    late = serving.plan.moments.drain - MINUTE
+    for seen in (Unknown(reason="throttled"), "unavailable"):
+        blind = at(serving.seeing(reservation_state=seen), late)
+        assert isinstance(blind, Wait)
+        assert blind.phase == "serve"
+
+
+def test_one_look_without_a_node_group_gives_nothing_up(started: Any) -> None:
+    lost = started.seeing(group=None)
+    assert isinstance(at(lost, started.plan.moments.start + MINUTE), Wait)
+    assert starts(at(lost, started.plan.moments.drain - started.plan.budget.total)) == "give-up"
+
+
 def test_a_look_that_fails_changes_no_phase(serving: Any) -> None:
-    for seen in (Unknown(reason="no answer"), replace(serving.ready, ready=False, unknown=True)):
+    for seen in (Unknown(reason="no answer"), replace(serving.ready, ready_since=None, unknown=True)):
         blind = at(serving.seeing(startup=seen), serving.plan.moments.start + HOUR)
         assert isinstance(blind, Wait)
         assert blind.phase == "serve"
@@ -213,7 +237,9 @@ def test_a_day_of_serving_needs_some_dozens_of_looks(serving: Any) -> None:
 def test_the_destroy_waits_until_the_last_gpu_node_has_ended(serving: Any, group: Group) -> None:
     drain = serving.plan.moments.drain
     draining = serving.with_record(drain_asked=drain).seeing(group=group(0))
-    assert isinstance(at(draining.seeing(instances=(gpu_instance(drain, "shutting-down"),)), drain + MINUTE), Wait)
+    for in_block in (True, False):
+        ending = gpu_instance(drain, "shutting-down", in_block=in_block)
+        assert isinstance(at(draining.seeing(instances=(ending,)), drain + MINUTE), Wait)
     assert starts(at(draining.seeing(instances=(gpu_instance(drain, "terminated"),)), drain + MINUTE)) == "destroy"
 
 
@@ -244,6 +270,16 @@ def test_an_up_is_interrupted_once_when_the_session_ends(case: Any) -> None:
     assert isinstance(at(ending, now), Interrupt)
     asked = ending.with_record(operations=(replace(lasting, interrupted=now),))
     assert isinstance(at(asked, now + SECOND), Wait)
+
+
+@pytest.mark.parametrize("name", ["up", "destroy"])
+def test_an_operation_that_does_not_stop_when_asked_is_ended_an_hour_later(case: Any, name: Any) -> None:
+    now = case.plan.moments.drain
+    asked = replace(run(name, now - HOUR, lasts=True), interrupted=now)
+    seen = OperationSeen(number=1, name=name, running=True, exit_code=None)
+    hangs = case.with_record(operations=(asked,), end_asked=now).seeing(operation=seen)
+    assert isinstance(at(hangs, now + HOUR), Wait)
+    assert isinstance(at(hangs, now + HOUR + SECOND), Kill)
 
 
 def test_a_running_destroy_is_left_alone(case: Any) -> None:

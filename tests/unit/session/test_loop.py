@@ -1,5 +1,7 @@
 """A whole session with stand-ins for AWS, the engine and the endpoint, killed and gone on with at every turn."""
 
+import errno
+import json
 import os
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,13 +12,18 @@ from typing import Any
 
 import pytest
 
+from automation.accounts.minutes import minutes_lost
 from automation.errors import AwsSaysNo, LeftBehind, MachineInTheWay
+from automation.serving.startup import StartupView
 from automation.session import loop, rent, steps
 from automation.session.display import Quiet
 from automation.session.entries import (
     BlockKnown,
     Closed,
     EndAsked,
+    Entry,
+    FaultSeen,
+    NodesRaised,
     Opened,
     OperationEnded,
     OperationStarted,
@@ -31,7 +38,7 @@ from automation.session.plan import Plan
 from automation.session.record import CheckResult, Record, Residual, StartupMark
 from automation.target import Target
 
-MINUTE = timedelta(minutes=1)
+MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 LEFT = Residual(kind="nat_gateway", resource_id="nat-1", region="us-west-2", detail="", usd_per_day=Decimal(1))
 
 
@@ -41,6 +48,7 @@ class World:
     def __init__(self, case: Any, group: Callable[[int], GpuGroup]) -> None:
         self.case, self.group = case, group
         self.time: datetime = case.record.opened
+        self.state: str | None = None
         self.desired = 0
         self.raised_at: datetime | None = None
         self.done: list[str] = []
@@ -48,6 +56,7 @@ class World:
         self.left: list[tuple[Residual, ...]] = [()]
         self.checks = [CheckResult(check="chat", ok=True, detail="")]
         self.up_fails = 0
+        self.outages: list[tuple[datetime, datetime]] = []
 
     # The clock of the target.
     def now(self) -> datetime:
@@ -76,7 +85,7 @@ class World:
         marks = (StartupMark(phase="engine", ended=now),) if ready else ()
         last = record.operations[-1] if record.operations else None
         return Observation(
-            reservation_state="active" if moments.start <= now < moments.end else "scheduled",
+            reservation_state=self.state or ("active" if moments.start <= now < moments.end else "scheduled"),
             operation=OperationSeen(number=last.number, name=last.name, running=False, exit_code=last.exit_code)
             if last
             else None,
@@ -84,8 +93,15 @@ class World:
             instances=(),
             usage=(),
             unseen=frozenset(),
-            startup=replace(self.case.ready, ready=ready, ended=marks) if self.desired else None,
+            startup=self.startup(now, marks if ready else None) if self.desired else None,
         )
+
+    def startup(self, now: datetime, marks: tuple[StartupMark, ...] | None) -> StartupView:
+        assert self.raised_at is not None
+        away = [(since, back) for since, back in self.outages if since <= now]
+        since, back = away[-1] if away else (None, self.raised_at + 12 * MINUTE)
+        ready = marks is not None and back <= now
+        return replace(self.case.ready, ready_since=back if ready else None, away_since=since, ended=marks or ())
 
     # What is done.
     def start(self, name: Any, folder: SessionFolder, journal: Journal, now: datetime, environment: object) -> None:
@@ -307,20 +323,86 @@ def test_a_session_that_never_served_raises_and_leaves_nothing(
 ) -> None:
     monkeypatch.setattr(rent, "begin", lambda *given: folder)
     world.up_fails = 99
-    with pytest.raises(rent.AcceptanceFailed, match="did not come up"), rent.rent(record.request, target):
+    with pytest.raises(rent.AcceptanceFailed, match="too short to serve"), rent.rent(record.request, target):
         pytest.fail("there is nothing to use")
-    assert world.done == ["up", "up", "up", "up", "destroy", "sweep"]
+    assert set(world.done[:-2]) == {"up"}
+    assert world.done[-2:] == ["destroy", "sweep"]
 
 
-def test_a_machine_that_cannot_write_ends_the_loop(
+@pytest.mark.parametrize(
+    "error",
+    [
+        MachineInTheWay(happened="This machine refused: Cannot allocate memory.", remedy=""),
+        OSError(errno.ENOMEM, os.strerror(errno.ENOMEM)),
+    ],
+)
+def test_a_machine_that_is_in_the_way_for_a_while_ends_no_paid_session(
+    world: World, target: Target, folder: SessionFolder, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    refusals = [error, error]
+
+    def short_of_memory(*given: Any) -> None:
+        if refusals:
+            raise refusals.pop()
+        world.start(*given)
+
+    monkeypatch.setattr(loop, "start", short_of_memory)
+    record = run(target, folder, Quiet())
+    assert world.done == STRAIGHT
+    assert [fault.what for fault in record.faults] == ["up: This machine refused: Cannot allocate memory."]
+    assert record.outcome == "ok"
+
+
+def test_a_journal_that_cannot_be_written_ends_the_loop(
     world: World, target: Target, folder: SessionFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(step: object) -> None:
-        raise MachineInTheWay(happened="disk full", remedy="")
+    class Full(Journal):
+        def write(self, entry: Entry) -> None:
+            if isinstance(entry, (NodesRaised, FaultSeen)):
+                raise MachineInTheWay(happened="disk full", remedy="")
+            super().write(entry)
 
-    monkeypatch.setattr(loop, "STEPS", {**steps.STEPS, "raise-nodes": full})
+    monkeypatch.setattr(loop, "Journal", Full)
     with pytest.raises(MachineInTheWay):
         run(target, folder, Quiet())
+    assert world.done == ["up", "raise"]
+
+
+def test_a_session_whose_report_cannot_be_written_is_not_closed(
+    world: World, target: Target, folder: SessionFolder
+) -> None:
+    (folder.root / "report.json").mkdir()
+    with pytest.raises(MachineInTheWay):
+        run(target, folder, Quiet())
+    assert Journal(folder.journal).record().outcome is None
+    (folder.root / "report.json").rmdir()
+    assert run(target, folder, Quiet()).outcome == "ok"
+    assert '"outcome": "ok"' in (folder.root / "report.json").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("minutes", [2, 90])
+def test_an_endpoint_that_went_away_is_accepted_anew_and_its_minutes_are_no_served_ones(
+    world: World, target: Target, folder: SessionFolder, minutes: int
+) -> None:
+    went = world.case.plan.moments.start + 5 * HOUR + timedelta(seconds=13)
+    world.outages = [(went, went + minutes * MINUTE)]
+    record = run(target, folder, Quiet())
+    assert world.done == ["up", "raise", "accept", "accept", "drain", "destroy", "sweep"]
+    assert record.outcome == "ok"
+    assert [lost.since for lost in record.interruptions] == [went]
+    assert any("away from 16:30:13" in fault.what for fault in record.faults)
+    restart = minutes_lost(record).lost["restart"]
+    assert minutes <= restart <= minutes + Decimal("0.2")
+
+
+def test_a_block_whose_payment_failed_is_not_called_paid(world: World, target: Target, folder: SessionFolder) -> None:
+    world.state = "payment-failed"
+    record = run(target, folder, Quiet())
+    assert world.done == ["sweep"]
+    assert (record.outcome, record.purchases, record.paid_block) == ("nothing was bought", (), None)
+    report = json.loads((folder.root / "report.json").read_text(encoding="utf-8"))
+    assert (report["cost"]["block_usd"], report["block"], report["paid_minutes"]) == (0, None, 0)
+    assert "took no money" in report["faults"][0]["what"]
 
 
 def test_only_the_process_that_has_the_lock_open_is_interrupted(folder: SessionFolder) -> None:

@@ -1,0 +1,129 @@
+"""What could be rented for a request, best first, and why the rest could not."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import timedelta
+from decimal import Decimal
+
+from automation.errors import NoOffer
+from automation.market import offers
+from automation.session.plan import budget_of
+from automation.session.request import RentRequest
+from automation.target import Target
+from components.names import ZONES_WITHOUT_EKS
+from planning.block import Block, minutes
+from planning.catalogue import load
+from planning.costs import hours_between
+from planning.ranking import Offer, RankedOffer, rank
+
+ON_DEMAND = "on-demand"
+"""Stands where a block has its ids: capacity by the hour has none."""
+
+# A block starts at most 8 weeks ahead: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-purchase.html
+_AHEAD = timedelta(weeks=8)
+
+
+def search(request: RentRequest, target: Target) -> tuple[RankedOffer, ...]:
+    """What could be bought for a request, best first, those that are refused last.
+
+    AWS also shows the next shorter and longer blocks. One that is longer than what was asked for costs more than was
+    asked for, whatever its hours cost; one that starts at once may be up to a day shorter. Raises NoOffer when AWS
+    sells nothing like it.
+    """
+    now = target.clock.now()
+    wanted = offers.Wanted(
+        instance_type=request.instance_type,
+        instance_count=request.instance_count,
+        hours=request.hours,
+        start_from=now,
+        end_until=now + _AHEAD + timedelta(hours=request.hours),
+    )
+    found = offers.search(target, wanted, request.regions or offers.enabled_regions(target))
+    if not found.offers:
+        silent = "".join(f" {region} did not answer: {why}" for region, why in found.unanswered)
+        raise NoOffer(
+            happened=f"AWS offers no block of {request.instance_count} x {request.instance_type}.{silent}",
+            remedy="Offers come and go: ask again later, for other lengths, or rent on demand.",
+        )
+    ranked = _ranked(request, found.offers)
+    judged = [
+        replace(each, refused=each.refused or _wrong_place(each.offer) or _wrong_length(each.offer, request))
+        for each in ranked
+    ]
+    return tuple(sorted(judged, key=lambda each: each.refused is not None))
+
+
+def best_offer(ranked: tuple[RankedOffer, ...]) -> Offer:
+    """The first that is not refused. Raises NoOffer with the reason of the first refusal."""
+    for each in ranked:
+        if each.refused is None:
+            return each.offer
+    raise NoOffer(
+        happened=f"None of {len(ranked)} offers is within the request: {ranked[0].refused}.",
+        remedy="Raise the caps, or ask again later.",
+    )
+
+
+def on_demand(request: RentRequest, target: Target) -> Offer:
+    """Capacity by the hour, for as long as was asked for.
+
+    Raises NoOffer where there is none, or none within the caps.
+    """
+    place = target.in_region(request.regions[0]) if request.regions else target
+    zone, zone_id = offers.on_demand_zone(place, request.instance_type)
+    start = place.clock.now() + minutes("prepare_lead_minutes")
+    end = start + timedelta(hours=request.hours)
+    price = load().instance_type(request.instance_type).on_demand_usd_per_hour
+    if price is None:
+        raise NoOffer(happened=f"No on-demand price of {request.instance_type} is known.", remedy="Rent a block.")
+    offer = Offer(
+        offering_id=ON_DEMAND,
+        instance_type=request.instance_type,
+        instance_count=request.instance_count,
+        region=place.region,
+        availability_zone=zone,
+        availability_zone_id=zone_id,
+        start=start,
+        end=end,
+        fee_usd=(price.value * hours_between(start, end) * request.instance_count).quantize(Decimal("0.01")),
+        currency="USD",
+    )
+    return best_offer(_ranked(request, (offer,)))
+
+
+def as_block(offer: Offer, reservation_id: str, offering_id: str | None, fee_usd: Decimal) -> Block:
+    """The block that an offer becomes once it is bought."""
+    return Block(
+        reservation_id=reservation_id,
+        offering_id=offering_id,
+        instance_type=offer.instance_type,
+        instance_count=offer.instance_count,
+        region=offer.region,
+        availability_zone=offer.availability_zone,
+        availability_zone_id=offer.availability_zone_id,
+        start=offer.start,
+        end=offer.end,
+        fee_usd=fee_usd,
+    )
+
+
+def _ranked(request: RentRequest, found: Iterable[Offer]) -> tuple[RankedOffer, ...]:
+    return rank(
+        found,
+        budget_of(request, load()),
+        max_fee_usd=request.max_fee_usd,
+        max_usd_per_useful_hour=request.max_usd_per_useful_hour,
+    )
+
+
+def _wrong_place(offer: Offer) -> str | None:
+    if offer.availability_zone_id and offer.availability_zone_id not in ZONES_WITHOUT_EKS:
+        return None
+    return f"EKS makes no cluster in zone {offer.availability_zone}"
+
+
+def _wrong_length(offer: Offer, request: RentRequest) -> str | None:
+    asked, length = timedelta(hours=request.hours), offer.end - offer.start
+    if asked - timedelta(days=1) < length <= asked:
+        return None
+    return f"it lasts {length / timedelta(hours=1):g} hours, and {request.hours} were asked for"
