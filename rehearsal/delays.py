@@ -132,7 +132,8 @@ class Prices:
 class Scenario(BaseModel):
     """Which delays a session meets on its node: for each step of the start, the name of the delay that applies.
 
-    `weights` and `caches` say the same in the words in which a session is planned.
+    `weights` and `caches` say the same in the words in which a session is planned. `engine_crash` is the delay after
+    which an engine that was ready dies, once; None: it never does.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -145,6 +146,7 @@ class Scenario(BaseModel):
     image: str
     weights_load: str
     engine: str
+    engine_crash: str | None = None
 
 
 class _ConstantsFile(BaseModel):

@@ -1,7 +1,8 @@
 """The life of one pod that serves the model, from its node's point of view, in virtual time.
 
 Bound -> image pulled, container runs -> weights loaded -> engine ready, server answers, pod ready. A container that is
-not ready when its startup probe has used up its failures is ended and starts again from nothing, as a kubelet does it.
+not ready when its startup probe has used up its failures is ended, and one whose engine dies has ended: it starts again
+from nothing, as a kubelet does it.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from rehearsal.world import World
 
 CONTAINER = "vllm"
 PORT = 8000
+# What a container that was ended by SIGKILL exits with.
+_KILLED = 137
 _KWOK_API = "kwok.x-k8s.io/v1alpha1"
 
 
@@ -49,7 +52,7 @@ class ModelPod:
         self._host = host
         self._address = f"10.64.0.{number}"
         self._container = _serving_container(pod)
-        self._bound_at = self._started_at = host.world.now
+        self._bound_at = self._started_at = self._unready_since = host.world.now
         self._restarts = 0
         self._last_end: Manifest | None = None
         self._server: ModelServer | None = None
@@ -130,12 +133,21 @@ class ModelPod:
             self._server.start()
         self._patch_status("Running", state=self._running, ready=True)
         self._note("pod_ready")
+        if self._host.scenario.engine_crash and not self._restarts:
+            self._after(self._draw(self._host.scenario.engine_crash), "engine dies", self._engine_dies)
 
     def _startup_probe_gives_up(self) -> None:
-        self._note("container_ended", why="startup probe failed", restarts=self._restarts)
+        self._container_ended("startup probe failed", exit_code=_KILLED)
+
+    def _engine_dies(self) -> None:
+        self._unready_since = self._host.world.now
+        self._container_ended("engine died", exit_code=1)
+
+    def _container_ended(self, why: str, *, exit_code: int) -> None:
+        self._note("container_ended", why=why, restarts=self._restarts)
         self._end_server()
         times = {"startedAt": _timestamp(self._started_at), "finishedAt": _timestamp(self._host.world.now)}
-        self._last_end = {"terminated": {"exitCode": 137, "reason": "Error", **times}}
+        self._last_end = {"terminated": {"exitCode": exit_code, "reason": "Error", **times}}
         self._restarts += 1
         self._start_container()
 
@@ -204,8 +216,7 @@ class ModelPod:
 
     def _patch_status(self, phase: str, *, state: Manifest, ready: bool = False) -> None:
         bound = _timestamp(self._bound_at)
-        # Until it is ready for the first time a pod has been unready since it was bound.
-        since = _timestamp(self._host.world.now) if ready else bound
+        since = _timestamp(self._host.world.now if ready else self._unready_since)
         status = {
             "phase": phase,
             "startTime": bound,

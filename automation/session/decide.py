@@ -24,8 +24,11 @@ SWEEP_TRIES = 6
 
 _SOON = timedelta(seconds=2)
 _STARTUP_LOOK = timedelta(seconds=10)
-# The last phase before the endpoint can be used: each second until it is noticed is paid and lost.
+# The last phase before the endpoint can be used: each second until it is noticed is paid and lost. Half an hour before
+# it is due a look may be longer; no budget is so good that it may be long.
 _ENGINE_LOOK = timedelta(seconds=5)
+_LONGEST_ENGINE_LOOK = timedelta(seconds=30)
+_ENGINE_LOOKS_TO_GO = 20
 _RUNNING_LOOK = timedelta(seconds=15)
 _PAYMENT_LOOK = timedelta(minutes=1)
 _LONGEST_LOOK = timedelta(minutes=30)
@@ -160,7 +163,7 @@ def _watch(plan: Plan, startup: StartupView | Unknown | None, record: Record, no
         return Wait(until=now + _STARTUP_LOOK, phase=record.phase, why=why)
     if not startup.ready:
         # Also after it has served: the account then calls these minutes a restart, and the acceptance runs again.
-        look = _ENGINE_LOOK if startup.phase == "engine" else _STARTUP_LOOK
+        look = _engine_look(plan, record, now) if startup.phase == "engine" else _STARTUP_LOOK
         # A cluster that could not be asked proves no restart: the phase stays, and with it what the account says.
         return Wait(until=now + look, phase=record.phase if startup.unknown else "start", why=startup.sentence)
     if record.accepted and record.phase in ("accept", "serve") and not startup.is_newer_than(record.acceptance_at):
@@ -172,6 +175,13 @@ def _watch(plan: Plan, startup: StartupView | Unknown | None, record: Record, no
     if pause_ends > now:
         return Wait(until=pause_ends, phase="accept", why="a pause before the acceptance is tried again")
     return Start(operation="accept", phase="accept", why="the endpoint answers")
+
+
+def _engine_look(plan: Plan, record: Record, now: datetime) -> timedelta:
+    """A share of what the engine should still need."""
+    began = max((mark.ended for mark in record.startup), default=now)
+    left = began + plan.budget.engine - now
+    return min(max(left / _ENGINE_LOOKS_TO_GO, _ENGINE_LOOK), _LONGEST_ENGINE_LOOK)
 
 
 def _end(plan: Plan, observation: Observation, record: Record, now: datetime) -> Decision:

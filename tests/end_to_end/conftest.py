@@ -162,6 +162,14 @@ def cold(rehearse: Rehearse) -> Rehearsal:
     return rehearsal
 
 
+@pytest.fixture(scope="session")
+def crashed(rehearse: Rehearse) -> Rehearsal:
+    """The engine dies once while it serves."""
+    [rehearsal] = rehearse(Wish(name="crashed", arguments=("--scenario", "engine-crash")))
+    assert rehearsal.exit_code == 0, rehearsal.said
+    return rehearsal
+
+
 @pytest.fixture
 def eventually() -> Callable[[Callable[[], bool]], bool]:
     """Whether something came true before a deadline."""

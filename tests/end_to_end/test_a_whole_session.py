@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -95,6 +96,21 @@ def test_cold_caches_cost_paid_minutes_and_the_session_still_goes_well(default: 
     assert cold.report.minutes_lost.engine > default.report.minutes_lost.engine + 45
     assert cold.report.served_minutes < default.report.served_minutes - 45
     assert cold.report.cost.block_usd == default.report.cost.block_usd
+
+
+def test_an_engine_that_dies_while_it_serves_costs_the_minutes_until_it_answers_again(crashed: Rehearsal) -> None:
+    report, seen = crashed.report, crashed.seen
+    died, ready = seen.first("container_ended", app="vllm").when, seen.last("pod_ready", app="vllm").when
+    accepted = [phase for phase in report.phases if phase.name == "accept"]
+    assert len(accepted) == 2
+    minute = timedelta(minutes=1)
+    asked_again = sum(((phase.ended or ready) - phase.started) / minute for phase in accepted[1:])
+    assert float(report.minutes_lost.restart) == pytest.approx((ready - died) / minute + asked_again, abs=0.1)
+    [away] = [fault.what for fault in report.faults]
+    assert f"away from {died:%H:%M:%S}" in away
+    assert report.outcome == "ok"
+    lost = sum(vars(report.minutes_lost).values(), Decimal(0))
+    assert lost + report.served_minutes == report.paid_minutes
 
 
 def test_a_rehearsal_that_did_not_go_well_says_what_and_fails(default: Rehearsal, rehearse: Rehearse) -> None:

@@ -106,14 +106,15 @@ def test_one_constant_moves_alone() -> None:
     assert constants.delays.scaled("node_join", Decimal(2)).delay("node_join").low_s == 180
 
 
-@pytest.mark.parametrize("name", ["default", "cold-cache"])
+@pytest.mark.parametrize("name", ["default", "cold-cache", "engine-crash"])
 def test_a_scenario_names_delays_that_exist(name: str) -> None:
     scenario, delays = load_scenario(name), load_constants().delays
     assert scenario.name == name
     for delay in (scenario.device_plugin, scenario.image, scenario.weights_load, scenario.engine):
         assert delays.delay(delay)
+    assert scenario.engine_crash is None or delays.delay(scenario.engine_crash)
 
 
 def test_an_unknown_scenario_is_answered_with_those_that_exist() -> None:
-    with pytest.raises(UnknownScenario, match="cold-cache, default"):
+    with pytest.raises(UnknownScenario, match="cold-cache, default, engine-crash"):
         load_scenario("../constants")

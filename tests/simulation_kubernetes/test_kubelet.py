@@ -266,6 +266,30 @@ def test_a_ready_pod_is_read_and_spoken_to_through_the_api_server(
 
 
 @pytest.mark.usefixtures("device_plugin", "deployment")
+def test_an_engine_that_dies_loads_anew_and_says_when_it_died(
+    world: World, cluster: LocalCluster, tmp_path: Path, api: kr8s.Api
+) -> None:
+    # The delay of its death is that of an image pull: a minute after it was ready.
+    scenario = load_scenario("engine-crash").model_copy(update={"engine_crash": "image_pull"})
+    kubelet = Kubelet(world, cluster, scenario, log_folder=tmp_path / "pod-logs", barrier=Barrier(limit_s=60))
+    kubelet.joined(GPU_NODE)
+    pass_time(world, 450 + 60)
+    status = the_pod(api).status
+    died = next(entry.when for entry in world.story if entry.kind == "container_ended")
+    stamp = f"{died:%Y-%m-%dT%H:%M:%SZ}"
+    [container] = status.containerStatuses
+    assert (container.restartCount, container.lastState.terminated.finishedAt) == (1, stamp)
+    assert {c.type: (c.status, c.lastTransitionTime) for c in status.conditions}["Ready"] == ("False", stamp)
+    pass_time(world, 360)
+    assert {c.type: c.status for c in the_pod(api).status.conditions}["Ready"] == "True"
+    story = kinds(world)
+    pass_time(world, 3600)
+    assert kinds(world) == story
+    kubelet.gone(GPU_NODE.name)
+    kubelet.close()
+
+
+@pytest.mark.usefixtures("device_plugin", "deployment")
 def test_a_terminated_instance_takes_its_node_and_pods_along_at_once(
     world: World, kubelet: Kubelet, api: kr8s.Api, eventually: Eventually
 ) -> None:

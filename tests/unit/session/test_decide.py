@@ -19,7 +19,7 @@ from automation.session.decide import (
     decide,
 )
 from automation.session.observation import GpuGroup, Instance, OperationSeen, Unknown
-from automation.session.record import CheckResult, OperationRun, PhaseSpan, Residual
+from automation.session.record import CheckResult, OperationRun, PhaseSpan, Residual, StartupMark
 
 Group = Callable[[int], GpuGroup]
 SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
@@ -162,6 +162,22 @@ def test_the_start_is_watched_and_says_what_it_waits_for(started: Any) -> None:
     decision = at(started, started.plan.moments.start + MINUTE)
     assert isinstance(decision, Wait)
     assert (decision.phase, decision.why) == ("start", "Waiting for the weights.")
+
+
+def test_an_hour_of_compiling_is_looked_at_more_often_the_nearer_its_end_is(started: Any) -> None:
+    began = started.plan.moments.start + 10 * MINUTE
+    engine = replace(started.ready, ready_since=None, phase="engine")
+    case = started.seeing(startup=engine).with_record(startup=(StartupMark(phase="weights", ended=began),))
+    due = began + case.plan.budget.engine
+    now, looks = began, 0
+    while now < due:
+        until = at(case, now).until  # type: ignore[union-attr]
+        assert until - now <= 30 * SECOND
+        now, looks = until, looks + 1
+    assert looks < 200
+    assert case.plan.budget.engine > 50 * MINUTE
+    for late in (due, due + 10 * MINUTE):
+        assert at(case, late).until == late + 5 * SECOND  # type: ignore[union-attr]
 
 
 def test_a_ready_model_is_accepted_and_then_serves(started: Any, serving: Any) -> None:
