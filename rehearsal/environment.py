@@ -117,7 +117,7 @@ def child_environment(
         "AWS_CONFIG_FILE": str(folder.home / ".aws" / "config"),
         "AWS_SHARED_CREDENTIALS_FILE": str(folder.home / ".aws" / "credentials"),
         "PULUMI_HOME": str(folder.pulumi_home),
-        "PULUMI_BACKEND_URL": f"file://{folder.backend}",
+        "PULUMI_BACKEND_URL": folder.backend.absolute().as_uri(),
         # The passphrase protects nothing here: the world's state is thrown away with the world.
         "PULUMI_CONFIG_PASSPHRASE": "rehearsal",
         "PULUMI_DEBUG_PROVIDERS": debug_providers,

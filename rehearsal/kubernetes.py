@@ -27,7 +27,7 @@ from rehearsal.processes import end, lives, processes_of
 
 _KWOK = Path(__file__).with_name("kwok")
 _READY_S = 180
-_KWOKCTL_S = 240
+_KWOKCTL_S = 120 + _READY_S
 """kwokctl waits for the API server for up to two minutes, then for the rest as long as `--wait` says."""
 
 _LAST_WORD = 200

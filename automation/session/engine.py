@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import yaml
 from pulumi import automation as auto
@@ -91,7 +92,7 @@ def engine_environment(folder: SessionFolder, given: Mapping[str, str]) -> dict[
     """The engine's settings for this session, under those that the target brings: a backend of its own wins,
     a passphrase does not."""
     environment = {
-        "PULUMI_BACKEND_URL": f"file://{folder.state}",
+        "PULUMI_BACKEND_URL": folder.state.absolute().as_uri(),
         "PULUMI_SKIP_UPDATE_CHECK": "true",
         "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
         **given,
@@ -128,8 +129,10 @@ class Lock:
 
 def locks(backend_url: str, session: str) -> tuple[Lock, ...]:
     """The locks on a session's stack in a file backend; none is known for another kind of backend."""
-    root = Path(backend_url.removeprefix("file://")) / ".pulumi" / "locks" / "organization" / PROJECT / session
-    return tuple(_locks(root)) if backend_url.startswith("file://") else ()
+    if not backend_url.startswith("file://"):
+        return ()
+    backend = Path(unquote(backend_url.removeprefix("file://")))
+    return tuple(_locks(backend / ".pulumi" / "locks" / "organization" / PROJECT / session))
 
 
 def _locks(root: Path) -> Iterator[Lock]:

@@ -153,8 +153,11 @@ class Scaling:
         assert service == "autoscaling"
         return self
 
-    def __getattr__(self, name: str) -> Callable[..., None]:
-        return lambda **given: self.said.append((name, given))
+    def set_desired_capacity(self, **given: object) -> None:
+        self.said.append(("set_desired_capacity", given))
+
+    def resume_processes(self, **given: object) -> None:
+        self.said.append(("resume_processes", given))
 
 
 def test_nodes_go_up_and_down_by_the_size_of_their_group_alone(case: Any, group: Callable[[int], GpuGroup]) -> None:

@@ -91,7 +91,7 @@ def test_a_session_works_in_a_folder_of_its_own_and_keeps_its_salt(folder: Sessi
 
 def test_the_passphrase_is_named_by_its_file_and_a_target_may_bring_a_backend(folder: SessionFolder) -> None:
     environment = engine_environment(folder, {})
-    assert environment["PULUMI_BACKEND_URL"] == f"file://{folder.state}"
+    assert environment["PULUMI_BACKEND_URL"] == folder.state.as_uri()
     assert environment["PULUMI_CONFIG_PASSPHRASE_FILE"] == str(folder.passphrase)
     assert folder.passphrase.read_text() not in "".join(environment.values())
     given = engine_environment(folder, {"PULUMI_BACKEND_URL": "file:///world", "PULUMI_CONFIG_PASSPHRASE": "theirs"})
@@ -142,13 +142,15 @@ def test_diagnostics_are_the_engines_own_errors_once_each(tmp_path: Path) -> Non
     assert diagnostics(tmp_path / "none") == ""
 
 
-def test_a_lock_is_known_by_its_holder(tmp_path: Path) -> None:
-    place = tmp_path / ".pulumi" / "locks" / "organization" / "rent-the-block" / "s"
+@pytest.mark.parametrize("name", ["plain", "with space", "ñandú", "100%25", "a#b?c"])
+def test_a_lock_is_known_by_its_holder(tmp_path: Path, name: str) -> None:
+    backend = tmp_path / name
+    place = backend / ".pulumi" / "locks" / "organization" / "rent-the-block" / "s"
     place.mkdir(parents=True)
     held = {"pid": 4711, "username": "u", "hostname": "h", "timestamp": "2026-12-01T11:30:00Z"}
     (place / "a.json").write_text(json.dumps(held))
     (place / "b.json").write_text("{half")
-    assert [(lock.pid, lock.hostname) for lock in locks(f"file://{tmp_path}", "s")] == [(4711, "h")]
+    assert [(lock.pid, lock.hostname) for lock in locks(backend.as_uri(), "s")] == [(4711, "h")]
     assert locks("s3://team", "s") == ()
 
 
