@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 
+from planning.block import Block
 from planning.budget import StartupBudget
 from planning.catalogue import UnknownName, load
 from planning.costs import useful_hours
@@ -26,6 +27,21 @@ class Offer:
     end: datetime
     fee_usd: Decimal
     currency: str
+
+    def bought_as(self, reservation_id: str) -> Block:
+        """The block that this offer becomes once it is bought."""
+        return Block(
+            reservation_id=reservation_id,
+            offering_id=self.offering_id,
+            instance_type=self.instance_type,
+            instance_count=self.instance_count,
+            region=self.region,
+            availability_zone=self.availability_zone,
+            availability_zone_id=self.availability_zone_id,
+            start=self.start,
+            end=self.end,
+            fee_usd=self.fee_usd,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,7 @@ https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_PurchaseCapacityBlock
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from decimal import Decimal
 
@@ -161,17 +161,12 @@ def _look_after(place: Target, session: str) -> Reservation | None:
 
 def _confirm(place: Target, offer: Offer, found: Reservation, journal: Journal) -> Block:
     now = place.clock.now()
-    block = Block(
-        reservation_id=found.reservation_id,
-        offering_id=offer.offering_id,
-        instance_type=offer.instance_type,
-        instance_count=offer.instance_count,
-        region=offer.region,
+    block = replace(
+        offer.bought_as(found.reservation_id),
         availability_zone=found.availability_zone or offer.availability_zone,
         availability_zone_id=found.availability_zone_id or offer.availability_zone_id,
         start=found.start or offer.start,
         end=found.end or offer.end,
-        fee_usd=offer.fee_usd,
     )
     # The confirmation comes last, since it closes the intent: a session that ended between the two lines looks again.
     journal.write(BlockKnown(at=now, block=block))

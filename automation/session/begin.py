@@ -4,6 +4,7 @@ import os
 import secrets
 import string
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 
@@ -18,7 +19,7 @@ from automation.session.folder import SessionFolder, session_folder, sessions
 from automation.session.journal import Journal, alone
 from automation.session.plan import budget_of
 from automation.session.request import RentRequest, catalogue_problems, invalid
-from automation.session.shortlist import ON_DEMAND, as_block, best_offer, on_demand, search
+from automation.session.shortlist import ON_DEMAND, best_offer, on_demand, search
 from automation.target import Target
 from planning.block import Block
 from planning.catalogue import load
@@ -51,12 +52,12 @@ def begin(request: RentRequest, target: Target, approve: Approve, display: Displ
         return _open(request, target, block)
     if request.capacity == "on-demand":
         offer = on_demand(request, target)
-        block = as_block(offer, ON_DEMAND, None, Decimal(0))
+        block = replace(offer.bought_as(ON_DEMAND), offering_id=None, fee_usd=Decimal(0))
         _require_all(target, request, block, show)
         _approved(approve, offer)
         return _open(request, target, block)
     offer = best_offer(search(request, target))
-    _require_all(target, request, as_block(offer, _NOT_BOUGHT_YET, offer.offering_id, offer.fee_usd), show)
+    _require_all(target, request, offer.bought_as(_NOT_BOUGHT_YET), show)
     return _buy(request, target, offer, _approved(approve, offer))
 
 

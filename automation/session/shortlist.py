@@ -11,7 +11,7 @@ from automation.session.plan import budget_of
 from automation.session.request import RentRequest
 from automation.target import Target
 from components.names import ZONES_WITHOUT_EKS
-from planning.block import Block, minutes
+from planning.block import minutes
 from planning.catalogue import load
 from planning.costs import hours_between
 from planning.ranking import Offer, RankedOffer, rank
@@ -89,22 +89,6 @@ def on_demand(request: RentRequest, target: Target) -> Offer:
         currency="USD",
     )
     return best_offer(_ranked(request, (offer,)))
-
-
-def as_block(offer: Offer, reservation_id: str, offering_id: str | None, fee_usd: Decimal) -> Block:
-    """The block that an offer becomes once it is bought."""
-    return Block(
-        reservation_id=reservation_id,
-        offering_id=offering_id,
-        instance_type=offer.instance_type,
-        instance_count=offer.instance_count,
-        region=offer.region,
-        availability_zone=offer.availability_zone,
-        availability_zone_id=offer.availability_zone_id,
-        start=offer.start,
-        end=offer.end,
-        fee_usd=fee_usd,
-    )
 
 
 def _ranked(request: RentRequest, found: Iterable[Offer]) -> tuple[RankedOffer, ...]:

@@ -64,7 +64,7 @@ class Market:
             raise self.fails
         self.bought.append((offer.offering_id, approval.fee_usd))
         now, fee = target.clock.now(), offer.fee_usd
-        journal.write(BlockKnown(at=now, block=shortlist.as_block(offer, "cr-1", "cb-1", fee)))
+        journal.write(BlockKnown(at=now, block=offer.bought_as("cr-1")))
         journal.write(PurchaseConfirmed(at=now, offering_id="cb-1", reservation_id="cr-1", fee_usd=fee))
 
 
