@@ -93,9 +93,9 @@ def _require_all(target: Target, request: RentRequest, block: Block, display: Di
     """Raise MachineInTheWay, InvalidRequest or PinsMissing if a stack on `block` could not be made; say what nobody
     can tell."""
     # Imported here: it loads Pulumi, which the verbs that only look do not need.
-    from automation.session.preflight import passing_credentials, require_a_stack, require_programs
+    from automation.session.preflight import require_a_stack, require_programs, warnings
 
-    if warning := passing_credentials(target):
+    for warning in warnings(target, request):
         display.say(target.clock.now(), warning)
     require_programs(target)
     require_a_stack(target, request, block)

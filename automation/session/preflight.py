@@ -5,8 +5,11 @@ It loads Pulumi and its packages, so whoever needs it imports it where it is nee
 
 import os
 import shutil
+from collections.abc import Iterator
 from dataclasses import dataclass
+from ipaddress import AddressValueError, IPv4Address
 
+import httpx
 from botocore.credentials import RefreshableCredentials
 
 from automation.aws_errors import aws_errors
@@ -47,6 +50,9 @@ class _AsBought:
         return tuple(zone for zone in listed if zone not in ZONES_WITHOUT_EKS)
 
 
+# AWS's own answer to this question: the address is the one that its endpoints see, behind any NAT of an office.
+_WHO_AM_I = "https://checkip.amazonaws.com"
+_WHO_AM_I_TIMEOUT_S = 5.0
 # The engine, and what pulumi-eks, the Kubernetes provider and the kubeconfig sign in to the cluster with.
 _PROGRAMS = ("pulumi", "aws")
 
@@ -65,16 +71,29 @@ def require_programs(target: Target) -> None:
         )
 
 
-def passing_credentials(target: Target) -> str | None:
-    """What to tell somebody whose credentials end by themselves and can't be renewed from here; None if they can."""
+def warnings(target: Target, request: RentRequest) -> Iterator[str]:
+    """What may well stop the session after the purchase, but that only its user can judge."""
     credentials = target.boto_session.get_credentials()
-    if credentials is None or isinstance(credentials, RefreshableCredentials) or not credentials.token:
+    if credentials and credentials.token and not isinstance(credentials, RefreshableCredentials):
+        yield (
+            "The credentials are a session token that nobody can renew from here: when it ends, the session stands "
+            "still, and what bills beside the block bills on, until `rentblock rent --session` goes on with new ones. "
+            "A profile (AWS_PROFILE) or a role renews itself."
+        )
+    address = _own_address() if target.mode == "aws" else None
+    if address and not any(address in cidr for cidr in request.endpoint_cidrs):
+        yield (
+            f"AWS sees this machine as {address}, which --cidr does not include: unless it reaches the cluster by "
+            "another way, the session could not make, prove or drain what it serves."
+        )
+
+
+def _own_address() -> IPv4Address | None:
+    """The address from which this machine reaches AWS, as a service of AWS's own tells it; None when nobody tells."""
+    try:
+        return IPv4Address(httpx.get(_WHO_AM_I, timeout=_WHO_AM_I_TIMEOUT_S).text.strip())
+    except (httpx.HTTPError, AddressValueError):
         return None
-    return (
-        "The credentials are a session token that nobody can renew from here: when it ends, the session stands still, "
-        "and what bills beside the block bills on, until `rentblock rent --session` goes on with new ones. A profile "
-        "(AWS_PROFILE) or a role renews itself."
-    )
 
 
 def require_a_stack(target: Target, request: RentRequest, block: Block) -> None:

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import boto3
+import httpx
 import pytest
 from pydantic import ValidationError
 
@@ -158,6 +159,7 @@ def test_a_machine_without_the_programs_of_a_session_buys_nothing(
     market: Market, target: Target, requests: Requests, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "refuse_stand_ins", lambda target, environ: None)
+    monkeypatch.setattr(preflight, "_own_address", lambda: None)
     (tmp_path / "pulumi").touch(mode=0o755)
     lacking = replace(target, mode="aws", engine_environment={"PATH": str(tmp_path)})
     with pytest.raises(MachineInTheWay, match=r"lacks on PATH: aws\."):
@@ -194,6 +196,24 @@ def test_credentials_that_nobody_can_renew_are_told_before_the_fee_is_asked(
     with pytest.raises(Refused, match="not approved"):
         begin(requests(), replace(target, boto_session=session), lambda offer: None, Heard(heard))
     assert sum("session token that nobody can renew" in what for what in heard) == said
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"), [("192.0.2.1\n", 0), ("198.51.100.9\n", 1), ("<html>sign in</html>", 0), (None, 0)]
+)
+def test_a_machine_that_its_own_cidrs_shut_out_is_told_before_the_purchase(
+    target: Target, requests: Requests, monkeypatch: pytest.MonkeyPatch, answer: str | None, said: int
+) -> None:
+    def get(url: str, timeout: float) -> httpx.Response:
+        if answer is None:
+            raise httpx.ConnectError("no route")
+        return httpx.Response(200, text=answer)
+
+    monkeypatch.setattr(preflight.httpx, "get", get)
+    told = list(preflight.warnings(replace(target, mode="aws"), requests()))
+    assert sum("which --cidr does not include" in what for what in told) == said
+    monkeypatch.setattr(preflight.httpx, "get", lambda *given, **more: pytest.fail("a rehearsal asks nobody outside"))
+    assert list(preflight.warnings(target, requests())) == []
 
 
 def test_the_best_useful_hour_is_bought_and_not_the_smallest_fee(
