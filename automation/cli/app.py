@@ -15,9 +15,10 @@ from automation.accounts.outcome import OK
 from automation.cli import options
 from automation.cli.confirm import ask_for_the_fee, ask_to_end
 from automation.cli.display import Lines, display_on
-from automation.cli.doctor import examine
+from automation.cli.doctor import closing, examine
 from automation.cli.failures import EXIT_CODES, told
-from automation.cli.views import findings_table, offers_json, offers_table, rows_table, status_rows
+from automation.cli.status_shape import status_now
+from automation.cli.views import findings_view, offers_json, offers_view, rows_table, status_rows
 from automation.errors import ExitCode, InvalidRequest, RentblockError
 from automation.session.begin import begin
 from automation.session.folder import find, sessions
@@ -92,7 +93,7 @@ def _add_offers(app: typer.Typer, make_target: MakeTarget, out: Console, err: Co
             if as_json:
                 typer.echo(json.dumps(offers_json(ranked), indent=2))
             else:
-                out.print(offers_table(ranked))
+                out.print(offers_view(ranked, out.width))
 
 
 def _add_rent(app: typer.Typer, make_target: MakeTarget, before_change: BeforeChange, err: Console) -> None:
@@ -171,7 +172,7 @@ def _add_status(app: typer.Typer, make_target: MakeTarget, out: Console, err: Co
         with told(err):
             found = status(find(_home(), session), _reachable(make_target))
             if as_json:
-                typer.echo(json.dumps(status_rows(found), indent=2))
+                typer.echo(status_now(found).model_dump_json(indent=2))
             else:
                 out.print(rows_table(status_rows(found)))
 
@@ -236,7 +237,9 @@ def _add_doctor(app: typer.Typer, make_target: MakeTarget, out: Console, err: Co
             if as_json:
                 typer.echo(json.dumps([asdict(finding) for finding in findings], indent=2))
             else:
-                out.print(findings_table(findings))
+                out.print(findings_view(findings, out.width))
+                for sentence in closing(findings):
+                    out.print(Text(f"\n{sentence}"))
             if any(finding.ok is False for finding in findings):
                 raise typer.Exit(ExitCode.LACKING)
 

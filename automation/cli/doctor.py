@@ -1,7 +1,7 @@
 """What is installed, and what a real session would lack. Never stops half way: each finding stands by itself."""
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 
@@ -17,11 +17,14 @@ _OK: dict[Verdict, bool | None] = {"verified": True, "missing": False, "not know
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One thing that was looked at. `ok` None: it could not be verified here, which is no fault."""
+    """One thing that was looked at. `ok` None: it could not be verified here, which is no fault.
+
+    `rehearsal_needs_it` False: only a real session does."""
 
     part: str
     ok: bool | None
     detail: str
+    rehearsal_needs_it: bool
 
 
 def examine(make_target: Callable[[str | None], Target], environ: dict[str, str]) -> Iterator[Finding]:
@@ -33,18 +36,38 @@ def examine(make_target: Callable[[str | None], Target], environ: dict[str, str]
         part="aws command",
         ok=aws is not None,
         detail=aws or "not on PATH; pulumi-eks and the kubeconfig call it (`pip install awscli`)",
+        rehearsal_needs_it=False,
     )
     target, findings = _account(make_target, environ)
     yield from findings
     yield from _pins(target)
 
 
+def closing(findings: Iterable[Finding]) -> Iterator[str]:
+    """What the lacks among the findings mean: which of them stop a rehearsal too, and which a real session only."""
+    lacking = [finding for finding in findings if finding.ok is False]
+    for_all = ", ".join(finding.part for finding in lacking if finding.rehearsal_needs_it)
+    for_real = ", ".join(finding.part for finding in lacking if not finding.rehearsal_needs_it)
+    if for_all:
+        yield f"A rehearsal needs this too: {for_all}. `make setup` gets it, and `make rehearse` begins with that."
+    if for_real:
+        yield f"Only a real session needs this: {for_real}. `make rehearse` and `make test` need none of it."
+    if not lacking:
+        yield "Nothing lacks."
+
+
 def _packages() -> Iterator[Finding]:
     for name in _PACKAGES:
         try:
-            yield Finding(part=f"python package {name}", ok=True, detail=version(name))
+            found: str | None = version(name)
         except PackageNotFoundError:
-            yield Finding(part=f"python package {name}", ok=False, detail="not installed: `make setup`")
+            found = None
+        yield Finding(
+            part=f"python package {name}",
+            ok=found is not None,
+            detail=found or "not installed: `make setup`",
+            rehearsal_needs_it=True,
+        )
 
 
 def _toolchain() -> Iterator[Finding]:
@@ -54,9 +77,9 @@ def _toolchain() -> Iterator[Finding]:
     try:
         for part in describe():
             where = f"{part.version}, {part.way}, {part.path}" if part.path else f"missing ({part.version})"
-            yield Finding(part=part.name, ok=part.path is not None, detail=where)
+            yield Finding(part=part.name, ok=part.path is not None, detail=where, rehearsal_needs_it=True)
     except ToolchainError as error:
-        yield Finding(part="toolchain", ok=False, detail=str(error))
+        yield Finding(part="toolchain", ok=False, detail=str(error), rehearsal_needs_it=True)
 
 
 def _account(
@@ -73,28 +96,32 @@ def _account(
         check_account(target)
         answering = target
         where = f"{target.account_id}, {target.region}, mode {target.mode}"
-        findings.append(Finding(part="AWS account", ok=True, detail=where))
+        findings.append(_fine("AWS account", where))
     except RentblockError as error:
         findings.append(_fault("AWS account", error))
     try:
         refuse_stand_ins(target, environ)
-        findings.append(Finding(part="stand-ins", ok=True, detail="none would meet the real AWS"))
+        findings.append(_fine("stand-ins", "none would meet the real AWS"))
     except RentblockError as error:
         findings.append(_fault("stand-ins", error))
     return answering, findings
 
 
+def _fine(part: str, detail: str) -> Finding:
+    return Finding(part=part, ok=True, detail=detail, rehearsal_needs_it=False)
+
+
 def _fault(part: str, error: RentblockError) -> Finding:
-    return Finding(part=part, ok=False, detail=f"{error.happened} {error.remedy}")
+    return Finding(part=part, ok=False, detail=f"{error.happened} {error.remedy}", rehearsal_needs_it=False)
 
 
 def _pins(target: Target | None) -> Iterator[Finding]:
     if target is None:
         for pin in unverified_pins():
             detail = f"{pin.value}: AWS was not asked. To check: {pin.what_to_check}."
-            yield Finding(part=f"pin {pin.name}", ok=None, detail=detail)
+            yield Finding(part=f"pin {pin.name}", ok=None, detail=detail, rehearsal_needs_it=False)
         return
     for judged in check_pins(target):
         remedy = f" Change it in {judged.pin.where}." if judged.verdict == "missing" else ""
         detail = f"{judged.pin.value}: {judged.sentence}{remedy}"
-        yield Finding(part=f"pin {judged.pin.name}", ok=_OK[judged.verdict], detail=detail)
+        yield Finding(part=f"pin {judged.pin.name}", ok=_OK[judged.verdict], detail=detail, rehearsal_needs_it=False)

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable
 
+from rich.console import Group, RenderableType
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -9,12 +11,24 @@ from automation.cli.doctor import Finding
 from automation.session.status import Status
 from planning.ranking import RankedOffer
 
+# In fewer columns than these the cells of a table are broken into pieces that nobody can read.
+_OFFERS_COLUMNS = 160
+_FINDINGS_COLUMNS = 100
+_MARKS = {True: "ok", False: "LACKS", None: "unverified"}
+_TITLE = "Capacity Blocks on offer (a block can never be cancelled)"
 
-def offers_table(ranked: Iterable[RankedOffer]) -> Table:
-    """Best first; those refused come last with their reason."""
-    table = Table(title="Capacity Blocks on offer (a block can never be cancelled)")
-    for column in ("offering", "instances", "zone", "start (UTC)", "end (UTC)", "fee US$", "US$ / useful GPU-hour", ""):
-        table.add_column(column, overflow="fold")
+
+def offers_view(ranked: Iterable[RankedOffer], columns: int) -> RenderableType:
+    """Best first; those refused come last with their reason. A table, or lines for each offer where it is narrow."""
+    return _offers_table(ranked) if columns >= _OFFERS_COLUMNS else _offers_lines(ranked)
+
+
+def _offers_table(ranked: Iterable[RankedOffer]) -> Table:
+    table = Table(title=_TITLE)
+    price_heading = "US$ / useful\nGPU-hour"
+    for column in ("offering", "instances", "zone", "start (UTC)", "end (UTC)", "fee US$", price_heading):
+        table.add_column(column, no_wrap=True)
+    table.add_column("", overflow="fold")
     for each in ranked:
         offer, price = each.offer, each.usd_per_useful_gpu_hour
         table.add_row(
@@ -28,6 +42,20 @@ def offers_table(ranked: Iterable[RankedOffer]) -> Table:
             each.refused or "",
         )
     return table
+
+
+def _offers_lines(ranked: Iterable[RankedOffer]) -> Group:
+    blocks = []
+    for each in ranked:
+        offer, price = each.offer, each.usd_per_useful_gpu_hour
+        zone = f"{offer.availability_zone} ({offer.availability_zone_id})"
+        lines = [
+            f"{offer.instance_count} x {offer.instance_type} in {zone}",
+            f"{offer.start:%Y-%m-%d %H:%M} to {offer.end:%Y-%m-%d %H:%M} UTC",
+            f"US${offer.fee_usd:,.2f}" + ("" if price is None else f", US${price:,.2f} a useful GPU-hour"),
+        ]
+        blocks.append(_under(offer.offering_id, *lines, *([f"Refused: {each.refused}"] if each.refused else [])))
+    return Group(Text(_TITLE, style="italic"), *blocks)
 
 
 def offers_json(ranked: Iterable[RankedOffer]) -> list[dict[str, object]]:
@@ -73,17 +101,19 @@ def status_rows(status: Status) -> dict[str, str]:
         rows |= {name: f"{moment:%Y-%m-%d %H:%M} UTC" for name, moment in named.items()}
     for number, fault in enumerate(record.faults[-3:], start=1):
         rows[f"fault {number}"] = f"{fault.at:%H:%M:%S} {fault.what}"
-    for left in record.residual:
-        rows[f"left: {left.resource_id}"] = f"{left.kind} in {left.region}, US${left.usd_per_day} a day"
+    for number, left in enumerate(record.residual, start=1):
+        rows[f"left {number}"] = f"{left.kind} {left.resource_id} in {left.region}, US${left.usd_per_day} a day"
     return rows
 
 
-def findings_table(findings: Iterable[Finding]) -> Table:
-    """What doctor found."""
+def findings_view(findings: Iterable[Finding], columns: int) -> Table:
+    """What doctor found. Where it is narrow, part and detail share a cell."""
     table = Table(box=None, show_header=False, pad_edge=False)
-    marks = {True: "ok", False: "LACKS", None: "unverified"}
     for finding in findings:
-        table.add_row(marks[finding.ok], Text(finding.part), Text(finding.detail, overflow="fold"))
+        cells = [finding.part, finding.detail]
+        if columns < _FINDINGS_COLUMNS:
+            cells = [": ".join(cells)]
+        table.add_row(_MARKS[finding.ok], *(Text(cell, overflow="fold") for cell in cells))
     return table
 
 
@@ -93,6 +123,11 @@ def rows_table(rows: dict[str, str]) -> Table:
     for name, value in rows.items():
         table.add_row(Text(name, style="dim"), Text(value, overflow="fold"))
     return table
+
+
+def _under(heading: str, *lines: str) -> Group:
+    """Lines below their heading, moved in, so that the eye finds the headings."""
+    return Group(Text(heading), *(Padding(Text(line, overflow="fold"), (0, 0, 0, 2), expand=False) for line in lines))
 
 
 def _rounded(each: RankedOffer) -> str | None:

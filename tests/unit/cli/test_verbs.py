@@ -286,24 +286,25 @@ def test_status_works_before_the_start_and_after_the_end_and_without_aws(
     seen: Any = SimpleNamespace(state="scheduled")
     monkeypatch.setattr(status, "by_id", lambda target, reservation_id: seen)
     monkeypatch.setattr(Target, "in_region", lambda self, region: self)
-    rows = json.loads(rentblock("status", "--json").stdout)
-    assert rows["reservation"] == "cr-0123456789abcdef0: scheduled"
-    assert rows["drain"].startswith("2026-12-02 10:")
+    shown = rentblock("status").output
+    assert "cr-0123456789abcdef0: scheduled" in shown
+    assert "2026-12-02 10:" in shown
+    assert json.loads(rentblock("status", "--json").stdout)["reservation_state"] == "scheduled"
     seen = None
     journal = Journal(folder.journal)
     journal.write(EndAsked(at=START, reason="over"))
     journal.write(Swept(at=START, residual=(LEFT,)))
     journal.write(Closed(at=START, outcome="something is left"))
-    rows = json.loads(rentblock("status", "--json").stdout)
-    assert "does not show it" in rows["reservation"]
-    assert rows["phase"] == "something is left"
-    assert rows["left: nat-1"] == "nat_gateway in us-west-2, US$1.08 a day"
+    shown = rentblock("status").output
+    for words in ("does not show it", "something is left", "nat_gateway nat-1 in us-west-2, US$1.08 a day"):
+        assert words in shown
+    assert json.loads(rentblock("status", "--json").stdout)["outcome"] == "something is left"
 
     def unreachable(region: str | None) -> Target:
         raise AwsUnreachable(happened="No network.", remedy="")
 
     result = CliRunner().invoke(module.build_app(unreachable), ["status", "--json"])
-    assert "AWS was not asked" in json.loads(result.stdout)["reservation"]
+    assert json.loads(result.stdout)["reservation_note"] == "AWS was not asked"
 
 
 def test_a_session_that_is_not_known_has_a_code_of_its_own(rentblock: Callable[..., Any]) -> None:
@@ -326,10 +327,16 @@ def test_report_writes_anew_and_says_where(
     ("findings", "code"),
     [
         (
-            [Finding(part="aws command", ok=True, detail="/bin/aws"), Finding(part="pin", ok=None, detail="?")],
+            [
+                Finding(part="aws command", ok=True, detail="/bin/aws", rehearsal_needs_it=False),
+                Finding(part="pin", ok=None, detail="?", rehearsal_needs_it=False),
+            ],
             ExitCode.OK,
         ),
-        ([Finding(part="aws command", ok=False, detail="not on PATH")], ExitCode.LACKING),
+        (
+            [Finding(part="aws command", ok=False, detail="not on PATH", rehearsal_needs_it=False)],
+            ExitCode.LACKING,
+        ),
     ],
 )
 def test_doctor_lists_everything_and_only_a_lack_is_a_fault(
@@ -339,6 +346,7 @@ def test_doctor_lists_everything_and_only_a_lack_is_a_fault(
     result = rentblock("doctor")
     assert result.exit_code == code
     assert all(finding.part in result.output for finding in findings)
+    assert ("Only a real session needs this: aws command." in result.output) is (code == ExitCode.LACKING)
 
 
 def test_doctor_never_stops_half_way(monkeypatch: pytest.MonkeyPatch) -> None:
