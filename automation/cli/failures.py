@@ -38,6 +38,14 @@ def told(console: Console, at_stake: str = _AT_STAKE) -> Iterator[None]:
 def _print(console: Console, error: RentblockError) -> None:
     # In a log each of the three is one line; a path in them stays in one piece.
     in_one_line = not console.is_terminal
-    console.print(Text(error.happened, style="bold red"), soft_wrap=in_one_line)
-    console.print(Text(error.cost), soft_wrap=in_one_line)
-    console.print(Text(error.remedy), soft_wrap=in_one_line)
+    console.print(Text(_sentence(error.happened), style="bold red"), soft_wrap=in_one_line)
+    console.print(Text(_sentence(error.cost)), soft_wrap=in_one_line)
+    console.print(Text(_sentence(error.remedy)), soft_wrap=in_one_line)
+
+
+def _sentence(text: str) -> str:
+    """With a capital and a full stop: some texts begin or end with the words of a library, of AWS or of the engine."""
+    first = text.partition(" ")[0]
+    # Only a plain word: names (kimi-k3), flags and paths are written as they are.
+    begun = text[:1].upper() + text[1:] if first.isalpha() else text
+    return begun if begun.endswith((".", "!", "?")) else f"{begun}."

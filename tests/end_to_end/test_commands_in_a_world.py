@@ -127,7 +127,7 @@ def stack_files() -> dict[str, bytes]:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("--scenario", "sunshine"), "there is no scenario 'sunshine'; there are: cold-cache, default, engine-crash."),
+        (("--scenario", "sunshine"), "There is no scenario 'sunshine'; there are: cold-cache, default, engine-crash."),
         (("--", "no-such-command", "--with", "a flag"), "There is no command 'no-such-command'."),
     ],
     ids=["scenario", "command"],
