@@ -95,7 +95,11 @@ class Platform(pulumi.ComponentResource):
         if settings.weights:
             access = WeightsAccess(
                 f"{name}-weights",
-                WeightsAccessArgs(cluster_name=self.cluster.cluster_name, weights=settings.weights),
+                WeightsAccessArgs(
+                    cluster_name=self.cluster.cluster_name,
+                    weights=settings.weights,
+                    kms_key_arn=settings.weights_kms_key_arn,
+                ),
                 opts=pulumi.ResourceOptions(parent=self),
             )
             before_the_pod.append(access.association)

@@ -65,7 +65,7 @@ def session_program() -> None:
     """The stack of one session; its stack's name is the session id. Raises SettingsError before anything is created."""
     session = pulumi.get_stack()
     lookup = AwsLookup(session)
-    settings = read_settings(lookup)
+    settings = read_settings(lookup, stack=session)
     providers: list[pulumi.ProviderResource] = [lookup.provider(settings.region), eks_provider()]
     platform = Platform(
         "session",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -19,6 +20,14 @@ from components.stack_file import ANY_ADDRESS_SENTENCE, REQUIRED, Problem, Stack
 from planning.catalogue import InstanceType, Model, UnknownName, fits, load
 
 USABLE_STATES = ("scheduled", "active", "delayed")
+
+# https://docs.aws.amazon.com/eks/latest/APIReference/API_CreateCluster.html
+CLUSTER_NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,99}")
+
+# China, GovCloud, the European Sovereign Cloud, the isolated regions: refused, and not served by asking AWS for the
+# partition. That would correct the ARNs and no more: endpoints and service principals have other names in some of them,
+# and the catalogue knows no block there. https://docs.aws.amazon.com/IAM/latest/UserGuide/reference-arns.html
+OTHER_PARTITIONS = re.compile(r"cn-|us-gov-|eusc-|[a-z]{2}-iso")
 
 
 class SettingsError(pulumi.RunError):
@@ -54,7 +63,8 @@ class Lookup(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """A configuration without a problem. `reservation_id` None: on demand. `weights` None: from the hub."""
+    """A configuration without a problem. `reservation_id` None: on demand. `weights` None: from the hub.
+    `weights_kms_key_arn` None: reading them takes no key of the customer's."""
 
     region: str
     reservation_id: str | None
@@ -65,12 +75,13 @@ class Settings:
     model: Model
     endpoint_public_access_cidrs: tuple[str, ...]
     weights: str | None
+    weights_kms_key_arn: str | None
     log_retention_days: int
 
 
-def read_settings(lookup: Lookup) -> Settings:
-    """The stack's settings. Raises SettingsError with all that is wrong."""
-    return judge(stack_configuration(), lookup)
+def read_settings(lookup: Lookup, *, stack: str) -> Settings:
+    """The settings of the stack of that name. Raises SettingsError with all that is wrong."""
+    return judge(stack_configuration(), lookup, stack=stack)
 
 
 def stack_configuration() -> dict[str, object]:
@@ -82,13 +93,18 @@ def stack_configuration() -> dict[str, object]:
     return {key: _decoded(config.require(key)) for key in keys}
 
 
-def judge(raw: Mapping[str, object], lookup: Lookup) -> Settings:
-    """The settings that a configuration says. Raises SettingsError with all that is wrong."""
+def judge(raw: Mapping[str, object], lookup: Lookup, *, stack: str | None = None) -> Settings:
+    """The settings that a configuration says. Raises SettingsError with all that is wrong.
+
+    `stack` is the stack's name; None where it has none yet.
+    """
     # Pulumi.yaml gives every key an empty default, without which the engine would call it required and stop there.
     raw = {key: value for key, value in raw.items() if value not in ("", [])}
     file, problems = each_key(raw)
     problems += [problem(key, "it is missing") for key in REQUIRED if key not in raw]
+    problems += _stack_problems(stack)
     problems += _capacity_problems(file, raw)
+    problems += _key_problems(file, raw)
     problems += _any_address_problems(file)
     instance_type, model, found = _what_to_serve(file)
     problems += found
@@ -106,6 +122,7 @@ def judge(raw: Mapping[str, object], lookup: Lookup) -> Settings:
         model=model,
         endpoint_public_access_cidrs=file.endpoint_public_access_cidrs,
         weights=file.weights,
+        weights_kms_key_arn=file.weights_kms_key_arn,
         log_retention_days=file.log_retention_days,
     )
 
@@ -118,6 +135,29 @@ def _decoded(text: str) -> object:
         return json.loads(text)
     except ValueError:
         return text
+
+
+def _stack_problems(stack: str | None) -> Iterator[Problem]:
+    """Refuses a name that the cluster can't have. What else bears it takes more: the log group 512 characters, dots
+    among them, and a tag 256. All other names are the program's own, whatever the stack is called."""
+    if stack is not None and not CLUSTER_NAME.fullmatch(stack):
+        yield Problem(
+            key="stack",
+            what=f"its name {stack} would be the EKS cluster's, which has 1 to 100 letters, digits, - and _, "
+            "and no - or _ at its beginning",
+            remedy="Rename it: pulumi stack rename NAME",
+        )
+
+
+def _key_problems(file: StackFile, raw: Mapping[str, object]) -> Iterator[Problem]:
+    if file.weights_kms_key_arn is None:
+        return
+    key = "weightsKmsKeyArn"
+    if "weights" not in raw:
+        yield Problem(key=key, what="there are no weights in S3 to decrypt", remedy="Remove it, or set weights")
+    key_region = file.weights_kms_key_arn.split(":")[3]
+    if file.region not in (None, key_region):
+        yield problem(key, f"the key is in {key_region}, and a bucket takes only keys of its own region")
 
 
 def _capacity_problems(file: StackFile, raw: Mapping[str, object]) -> Iterator[Problem]:
@@ -169,6 +209,10 @@ def _zones(file: StackFile, lookup: Lookup) -> tuple[tuple[str, str] | None, lis
     """The zone of the GPUs and another one, and what is wrong with the reservation or the zone."""
     if file.region is None:
         return None, []
+    if OTHER_PARTITIONS.match(file.region):
+        what = f"{file.region} is not of the partition aws, the only one that this program serves"
+        remedy = "Give a region of the partition aws, such as us-west-2"
+        return None, [Problem(key="region", what=what, remedy=remedy)]
     try:
         load().region(file.region)
     except UnknownName as error:

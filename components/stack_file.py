@@ -31,6 +31,8 @@ REMEDIES = {
     "endpointPublicAccessCidrs": "Give a list of the networks that may call the cluster, such as 203.0.113.7/32",
     "allowAnyAddress": f"Leave it out, or write exactly: {ANY_ADDRESS_SENTENCE}",
     "weights": "Give s3://bucket/prefix in the same region, or leave it out to download from the hub",
+    "weightsKmsKeyArn": "Give the ARN of the key that the weights are encrypted with, in their region: "
+    "arn:aws:kms:REGION:ACCOUNT:key/ID",
     "logRetentionDays": f"Give one of {', '.join(map(str, LOG_RETENTION_DAYS))}",
 }
 
@@ -57,6 +59,14 @@ def _reservation_id(text: str) -> str:
 
 def _weights(text: str) -> str:
     return _matching(r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[^\s/]+)*/?", text)
+
+
+def _kms_key_arn(text: str) -> str:
+    if ":alias/" in text:
+        # https://docs.aws.amazon.com/kms/latest/developerguide/cmks-in-iam-policies.html
+        raise PydanticCustomError("alias", "an IAM policy names a key by the key's ARN and by no alias")
+    key_id = r"(mrk-[0-9a-f]{32}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})"
+    return _matching(rf"arn:aws:kms:[a-z0-9-]+:[0-9]{{12}}:key/{key_id}", text)
 
 
 def _matching(pattern: str, text: str) -> str:
@@ -93,6 +103,7 @@ class StackFile(BaseModel):
     endpoint_public_access_cidrs: tuple[Annotated[str, AfterValidator(_network)], ...] | None = None
     allow_any_address: AnyAddress | None = None
     weights: Annotated[str, AfterValidator(_weights)] | None = None
+    weights_kms_key_arn: Annotated[str, AfterValidator(_kms_key_arn)] | None = None
     log_retention_days: Annotated[int, AfterValidator(_retention)] = 7
 
 

@@ -14,10 +14,11 @@ from components.trust import trust_policy
 
 @dataclass(frozen=True, kw_only=True)
 class WeightsAccessArgs:
-    """`weights` is the S3 URI of one flat prefix."""
+    """`weights` is the S3 URI of one flat prefix. `kms_key_arn` is the customer's key that encrypts them, or None."""
 
     cluster_name: pulumi.Input[str]
     weights: str
+    kms_key_arn: str | None
 
 
 class WeightsAccess(pulumi.ComponentResource):
@@ -30,7 +31,8 @@ class WeightsAccess(pulumi.ComponentResource):
         own = pulumi.ResourceOptions(parent=self)
         trust = trust_policy("pods.eks.amazonaws.com", "sts:AssumeRole", "sts:TagSession")
         role = aws.iam.Role(f"{name}-role", assume_role_policy=trust, opts=own)
-        policy = aws.iam.RolePolicy(f"{name}-policy", role=role.name, policy=read_policy(args.weights), opts=own)
+        reading = read_policy(args.weights, args.kms_key_arn)
+        policy = aws.iam.RolePolicy(f"{name}-policy", role=role.name, policy=reading, opts=own)
         self.association = aws.eks.PodIdentityAssociation(
             f"{name}-association",
             cluster_name=args.cluster_name,
@@ -42,8 +44,11 @@ class WeightsAccess(pulumi.ComponentResource):
         self.register_outputs({})
 
 
-def read_policy(weights: str) -> str:
-    """The IAM policy that reads below `weights` (`s3://bucket/prefix`)."""
+def read_policy(weights: str, kms_key_arn: str | None) -> str:
+    """The IAM policy that reads below `weights` (`s3://bucket/prefix`).
+
+    S3 decrypts SSE-KMS for the reader and asks the reader for kms:Decrypt; the key's own policy must allow it too.
+    """
     bucket, _, prefix = weights.removeprefix("s3://").partition("/")
     prefix = prefix.strip("/")
     below = f"{prefix}/*" if prefix else "*"
@@ -56,4 +61,6 @@ def read_policy(weights: str) -> str:
         },
         {"Effect": "Allow", "Action": "s3:GetObject", "Resource": f"arn:aws:s3:::{bucket}/{below}"},
     ]
+    if kms_key_arn:
+        statements.append({"Effect": "Allow", "Action": "kms:Decrypt", "Resource": kms_key_arn})
     return json.dumps({"Version": "2012-10-17", "Statement": statements})

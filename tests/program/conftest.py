@@ -144,6 +144,7 @@ class Program:
         *,
         zones: Sequence[str] = ("usw2-az1", "usw2-az2", "usw2-az3", "usw2-az4"),
         failure: str = "",
+        stack: str = SESSION,
         **reservation: str,
     ) -> Run:
         usual = {"instanceType": "p6-b300.48xlarge", "availabilityZoneId": "usw2-az2", "state": "scheduled"}
@@ -152,7 +153,7 @@ class Program:
         recorder = Recorder(cloud, self.requests)
         loop = asyncio.new_event_loop()
         asyncio.set_event_loop(loop)
-        mocks.set_mocks(cloud, project="rent-the-block", stack=SESSION, preview=False, monitor=recorder)
+        mocks.set_mocks(cloud, project="rent-the-block", stack=stack, preview=False, monitor=recorder)
         ROOT.set(None)  # the program makes its own root, as under the engine
         set_all_config({f"rent-the-block:{key}": value for key, value in configuration.items()})
         try:

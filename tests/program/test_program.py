@@ -147,6 +147,29 @@ def test_the_control_plane_leaves_nothing_to_a_default(dev: Any) -> None:
     }
 
 
+def test_only_cluster_log_group_and_tags_bear_the_stacks_name_so_the_longest_cluster_name_fits_all(
+    program: Any, configuration: Any
+) -> None:
+    longest = "a" * 100
+    run = program({**configuration, "instanceCount": "2"}, stack=longest)
+    named = [request for request in run.requests if not request.type.startswith("pulumi:")]
+    for request in named:
+        # AWS's least limit, 64 for an IAM role, less the hyphen and seven digits that Pulumi puts behind such a name.
+        assert len(request.name) <= 64 - 8
+        assert longest not in request.name
+    bearers = {
+        (request.type, key) for request in named for key, value in request.inputs.items() if longest in str(value)
+    }
+    assert bearers == {
+        ("aws:cloudwatch/logGroup:LogGroup", "name"),
+        ("eks:index:Cluster", "name"),
+        ("aws:ec2/launchTemplate:LaunchTemplate", "tagSpecifications"),
+        ("aws:eks/addon:Addon", "clusterName"),
+        ("aws:eks/nodeGroup:NodeGroup", "clusterName"),
+        ("aws:eks/podIdentityAssociation:PodIdentityAssociation", "clusterName"),
+    }
+
+
 def test_the_stack_owns_the_control_planes_log_group_with_a_retention(dev: Any) -> None:
     logs = dev.one("aws:cloudwatch/logGroup:LogGroup")
     assert logs.inputs == {"name": f"/aws/eks/{SESSION}/cluster", "retentionInDays": 7}
@@ -246,6 +269,13 @@ def test_the_pod_is_made_after_its_credentials_can_be_injected(dev: Any) -> None
     assert association.inputs["serviceAccount"] == association.inputs["namespace"] == "vllm"
     agent = dev.one("aws:eks/addon:Addon", "pod-identity")
     assert {association.urn, agent.urn} <= set(release.raw.dependencies)
+
+
+def test_the_pods_role_may_decrypt_with_the_key_that_the_stack_file_names(program: Any, configuration: Any) -> None:
+    key = "arn:aws:kms:us-west-2:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"
+    run = program({**configuration, "weightsKmsKeyArn": key})
+    policy = json.loads(run.one("aws:iam/rolePolicy:RolePolicy").inputs["policy"])
+    assert policy["Statement"][-1] == {"Effect": "Allow", "Action": "kms:Decrypt", "Resource": key}
 
 
 def test_weights_from_the_hub_need_no_access_to_a_bucket(on_demand: Any) -> None:

@@ -51,6 +51,15 @@ def test_nothing_is_asked_of_the_engine_before_the_configuration_is_right(progra
     assert {request.type for request in program.requests} <= PROVIDERS
 
 
+@pytest.mark.parametrize("stack", ["team.prod", "a" * 101])
+def test_a_stack_that_no_cluster_can_be_named_after_fails_before_the_network(
+    program: Any, configuration: Any, stack: str
+) -> None:
+    with pytest.raises(SettingsError, match=rf"stack: its name {stack} would be the EKS cluster's"):
+        program(configuration, stack=stack)
+    assert {request.type for request in program.requests} <= PROVIDERS
+
+
 def test_a_reservation_that_aws_does_not_show_is_a_problem_like_any_other(program: Any, configuration: Any) -> None:
     with pytest.raises(
         SettingsError, match=r"reservationId: AWS did not show cr-0123456789abcdef0: .*no such reservation"

@@ -181,10 +181,18 @@ def test_streamed_weights_never_meet_the_front_end_that_can_not_read_s3(model: s
     ],
 )
 def test_the_pod_may_read_its_weights_and_nothing_else(weights: str, objects: str, prefixes: list[str]) -> None:
-    listing, reading = json.loads(read_policy(weights))["Statement"]
+    listing, reading = json.loads(read_policy(weights, None))["Statement"]
     assert (listing["Action"], listing["Resource"]) == ("s3:ListBucket", "arn:aws:s3:::bucket")
     assert listing["Condition"] == {"StringLike": {"s3:prefix": prefixes}}
     assert (reading["Action"], reading["Resource"]) == ("s3:GetObject", objects)
+
+
+def test_weights_that_a_key_of_the_customers_encrypts_may_be_decrypted_with_that_key_alone() -> None:
+    key = "arn:aws:kms:us-west-2:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"
+    without = json.loads(read_policy("s3://bucket/kimi-k3", None))["Statement"]
+    *reading, decrypting = json.loads(read_policy("s3://bucket/kimi-k3", key))["Statement"]
+    assert reading == without
+    assert decrypting == {"Effect": "Allow", "Action": "kms:Decrypt", "Resource": key}
 
 
 def test_a_role_is_for_one_service() -> None:

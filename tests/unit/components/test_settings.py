@@ -9,6 +9,7 @@ import yaml
 
 from components.settings import LookupFailed, Reservation, SettingsError, judge
 from components.stack_file import REMEDIES, StackFile
+from planning.catalogue import load
 
 BLOCK: dict[str, object] = {
     "region": "us-west-2",
@@ -17,6 +18,9 @@ BLOCK: dict[str, object] = {
     "model": "kimi-k3",
     "endpointPublicAccessCidrs": ["203.0.113.7/32"],
 }
+KEY_ID = "1234abcd-12ab-34cd-56ef-1234567890ab"
+KEY = f"arn:aws:kms:us-west-2:111122223333:key/{KEY_ID}"
+WEIGHTS = "s3://bucket/kimi-k3"
 BY_THE_HOUR: dict[str, object] = {
     "region": "sa-east-1",
     "capacity": "on-demand",
@@ -50,9 +54,9 @@ class Aws:
         return self.zones
 
 
-def problems(raw: Mapping[str, object], aws: Aws | None = None) -> dict[str, str]:
+def problems(raw: Mapping[str, object], aws: Aws | None = None, stack: str | None = None) -> dict[str, str]:
     with pytest.raises(SettingsError) as caught:
-        judge(raw, aws or Aws())
+        judge(raw, aws or Aws(), stack=stack)
     assert caught.value.problems
     assert all(problem.remedy for problem in caught.value.problems)
     found: dict[str, str] = {}
@@ -118,6 +122,18 @@ def test_an_empty_configuration_names_all_that_is_missing_at_once() -> None:
         ({"allowAnyAddress": "yes"}, "allowAnyAddress", "I accept that anyone can reach this endpoint"),
         ({"weights": "https://bucket/k3"}, "weights", "s3://bucket/prefix"),
         ({"weights": "s3://Bucket/k3"}, "weights", "s3://bucket/prefix"),
+        ({"weightsKmsKeyArn": KEY}, "weightsKmsKeyArn", "no weights in S3 to decrypt. Remove it, or set weights"),
+        *(
+            ({"weights": WEIGHTS, "weightsKmsKeyArn": wrong}, "weightsKmsKeyArn", says)
+            for wrong, says in {
+                KEY_ID: "not the right form",
+                KEY.replace(KEY_ID, "*"): "not the right form",
+                KEY.replace("111122223333", ""): "not the right form",
+                KEY.replace("aws:kms", "aws-cn:kms"): "not the right form",
+                KEY.replace(f"key/{KEY_ID}", "alias/weights"): "by no alias",
+                KEY.replace("us-west-2", "us-east-1"): "the key is in us-east-1",
+            }.items()
+        ),
         ({"logRetentionDays": "8"}, "logRetentionDays", "no retention of 8 days"),
     ],
 )
@@ -125,6 +141,42 @@ def test_a_wrong_key_is_named_with_its_remedy(changes: dict[str, object], key: s
     found = problems({**BLOCK, **changes})
     assert list(found) == [key]
     assert says in found[key]
+
+
+@pytest.mark.parametrize("key", [KEY, KEY.replace(KEY_ID, f"mrk-{'0a' * 16}")])
+def test_a_key_for_the_weights_is_taken_by_its_arn(key: str) -> None:
+    assert judge({**BLOCK, "weights": WEIGHTS, "weightsKmsKeyArn": key}, Aws()).weights_kms_key_arn == key
+    assert judge({**BLOCK, "weights": WEIGHTS}, Aws()).weights_kms_key_arn is None
+
+
+@pytest.mark.parametrize("stack", ["team.prod", "-team", "_team", ".team", "a" * 101, "équipe", "team\n", ""])
+def test_a_stack_whose_name_no_cluster_can_have_is_refused_with_all_else_that_is_wrong(stack: str) -> None:
+    found = problems({**BLOCK, "logRetentionDays": "8"}, stack=stack)
+    assert set(found) == {"stack", "logRetentionDays"}
+    assert f"its name {stack} would be the EKS cluster's, which has 1 to 100 letters" in found["stack"]
+    assert "pulumi stack rename" in found["stack"]
+
+
+@pytest.mark.parametrize("stack", ["dev", "9-Lives_of_it", "rtb-20261201-ab12", "a" * 100])
+def test_a_stack_may_have_any_name_that_a_cluster_may_have(stack: str) -> None:
+    assert judge(BLOCK, Aws(), stack=stack).region == "us-west-2"
+
+
+@pytest.mark.parametrize(
+    "region", ["us-gov-west-1", "cn-north-1", "us-iso-east-1", "us-isob-east-1", "eu-isoe-west-1", "eusc-de-east-1"]
+)
+def test_a_region_of_another_partition_is_refused_and_nothing_is_asked_there(region: str) -> None:
+    aws = Aws()
+    found = problems({**BLOCK, "region": region}, aws)
+    assert list(found) == ["region"]
+    assert f"{region} is not of the partition aws" in found["region"]
+    assert "such as us-west-2" in found["region"]
+    assert aws.asked == []
+
+
+@pytest.mark.parametrize("region", load().regions)
+def test_every_region_of_the_catalogue_is_of_the_partition_that_the_program_was_made_for(region: str) -> None:
+    assert judge({**BLOCK, "region": region}, Aws()).region == region
 
 
 @pytest.mark.parametrize(
