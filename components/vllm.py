@@ -112,6 +112,9 @@ def engine_args(model: Model, weights: str | None) -> list[str]:
     Staged weights are streamed from S3 into the GPUs, by one stream that all ranks share. From the hub they come as
     files, which the fast loader reads.
     """
+    # The streamer's own settings (RUNAI_STREAMER_*) stay at their defaults: 8 clients of 10 Gbps in each of 8 ranks ask
+    # for twice the 300 Gbps of a p6-b300, memory is not limited while ranks share, and the weights fit into the host's.
+    # No better values are published for such a machine (run-ai/runai-model-streamer: docs/src/env-vars.md, issue 154).
     source = [weights, "--load-format", "runai_streamer", "--model-loader-extra-config", '{"distributed":true}']
     if not weights:
         revision = ["--revision", model.hub_revision] if model.hub_revision else []
