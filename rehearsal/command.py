@@ -1,8 +1,11 @@
-"""The entry point of `rentblock`: the verbs of a session, and `rehearse`. The only place that knows both worlds."""
+"""The entry point of `rentblock`: the verbs of a session, and `rehearse`. The only place that knows both worlds.
+
+Both worlds are imported where a verb works in one of them: they bring boto3 along, and the help has no use for it.
+"""
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -10,14 +13,17 @@ from rich.console import Console
 from automation.cli.app import build_app
 from automation.cli.failures import EXIT_CODES, told
 from automation.errors import InvalidRequest
-from automation.refusals import refuse_stand_ins
-from automation.target import Target, aws_target, unasked_aws_target
 from rehearsal.environment import shed_aws_settings
-from rehearsal.target import inside_a_world, world_target
+
+if TYPE_CHECKING:
+    from automation.target import Target
 
 
-def target(region: str | None) -> Target:
+def target(region: str | None) -> "Target":
     """Where a verb works: the world that this process was started in, else the user's AWS account."""
+    from automation.target import aws_target
+    from rehearsal.target import inside_a_world, world_target
+
     if inside_a_world():
         return world_target().in_region(region) if region else world_target()
     return aws_target(region)
@@ -25,6 +31,10 @@ def target(region: str | None) -> Target:
 
 def refuse_stand_ins_here() -> None:
     """Raise Refused when a real session would meet a stand-in; AWS is not asked before, since one need not answer."""
+    from automation.refusals import refuse_stand_ins
+    from automation.target import unasked_aws_target
+    from rehearsal.target import inside_a_world
+
     if not inside_a_world():
         refuse_stand_ins(unasked_aws_target(), os.environ)
 
@@ -42,7 +52,7 @@ def rehearse(
         list[str] | None,
         typer.Argument(metavar="[-- CMD ...]", help="Run this inside the world instead of a whole session."),
     ] = None,
-    scenario: Annotated[str, typer.Option(help="default, or cold-cache.")] = "default",
+    scenario: Annotated[str, typer.Option(help="default, cold-cache, or engine-crash.")] = "default",
     seed: Annotated[int, typer.Option(help="Draws each delay within its range; the same seed, the same story.")] = 1,
     keep: Annotated[bool, typer.Option("--keep", help="Leave the world up until Ctrl-C.")] = False,
     out: Annotated[Path, typer.Option(help="Where report.json and report.html go.")] = Path("out"),
@@ -56,6 +66,8 @@ def rehearse(
     $ rentblock rehearse -- pulumi up --yes --stack dev
     $ rentblock rehearse --keep -- rentblock offers
     """
+    from rehearsal.target import inside_a_world
+
     console = Console(stderr=True)
     with told(console, "The simulated world is gone, and nothing was billed."):
         if inside_a_world():

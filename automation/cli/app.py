@@ -1,36 +1,30 @@
-"""The verbs. Each makes a request or finds a session, hands it to `automation.session`, and prints what comes back."""
+"""The verbs. Each makes a request or finds a session, hands it to `automation.session`, and prints what comes back.
+
+What a verb works with is imported where it runs: boto3, kr8s and openai take a second that the help has no use for.
+"""
 
 import json
 import os
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
-from automation.accounts.outcome import OK
 from automation.cli import options
-from automation.cli.confirm import ask_for_the_fee, ask_to_end
-from automation.cli.display import Lines, display_on
-from automation.cli.doctor import closing, examine
 from automation.cli.failures import EXIT_CODES, told
-from automation.cli.status_shape import status_now
 from automation.cli.views import findings_view, offers_json, offers_view, rows_table, status_rows
 from automation.errors import ExitCode, InvalidRequest, RentblockError
-from automation.session.begin import begin
 from automation.session.folder import find, sessions
-from automation.session.journal import Journal
-from automation.session.record import Record
-from automation.session.rent import end, resume
-from automation.session.shortlist import search
-from automation.session.status import status
-from automation.session.steps import write_report
-from automation.target import Target, home_from
 
-MakeTarget = Callable[[str | None], Target]
+if TYPE_CHECKING:
+    from automation.session.record import Record
+    from automation.target import Target
+
+MakeTarget = Callable[[str | None], "Target"]
 """Makes the place where a verb works, seen from a region (None: the default one)."""
 
 BeforeChange = Callable[[], None]
@@ -76,6 +70,8 @@ def _add_offers(app: typer.Typer, make_target: MakeTarget, out: Console, err: Co
         $ rentblock offers --hours 48
         $ rentblock offers --region sa-east-1 --region us-west-2 --json
         """
+        from automation.session.shortlist import search
+
         with told(err):
             wish = options.Wish(
                 model=model,
@@ -127,6 +123,11 @@ def _add_rent(app: typer.Typer, make_target: MakeTarget, before_change: BeforeCh
         $ rentblock rent --cidr 203.0.113.7/32 --capacity on-demand --hours 2 \\
             --instance-type g6.xlarge --model qwen3-0.6b
         """
+        from automation.cli.confirm import ask_for_the_fee
+        from automation.cli.display import Lines, display_on
+        from automation.session.begin import begin
+        from automation.session.rent import resume
+
         with told(err):
             before_change()
             if session is not None:
@@ -169,6 +170,9 @@ def _add_status(app: typer.Typer, make_target: MakeTarget, out: Console, err: Co
         $ rentblock status
         $ rentblock status --session rtb-20261201-k3x9 --json
         """
+        from automation.cli.status_shape import status_now
+        from automation.session.status import status
+
         with told(err):
             found = status(find(_home(), session), _reachable(make_target))
             if as_json:
@@ -191,6 +195,10 @@ def _add_down(app: typer.Typer, make_target: MakeTarget, before_change: BeforeCh
         $ rentblock down
         $ rentblock down --session rtb-20261201-k3x9 --yes
         """
+        from automation.cli.confirm import ask_to_end
+        from automation.cli.display import display_on
+        from automation.session.rent import end
+
         with told(err):
             before_change()
             folder = find(_home(), session)
@@ -211,6 +219,9 @@ def _add_report(app: typer.Typer, out: Console, err: Console) -> None:
         $ rentblock report
         $ rentblock report --session rtb-20261201-k3x9 --json
         """
+        from automation.session.journal import Journal
+        from automation.session.steps import write_report
+
         with told(err):
             folder = find(_home(), session)
             write_report(folder, Journal(folder.journal))
@@ -232,6 +243,8 @@ def _add_doctor(app: typer.Typer, make_target: MakeTarget, out: Console, err: Co
         $ rentblock doctor
         $ rentblock doctor --json
         """
+        from automation.cli.doctor import closing, examine
+
         with told(err):
             findings = list(examine(make_target, dict(os.environ)))
             if as_json:
@@ -258,6 +271,8 @@ def _goes_on_as_it_was(context: typer.Context) -> None:
 
 def _only_one_is_open(home: Path) -> None:
     """Raise InvalidRequest when "the latest" might end a session that nobody meant, and nobody is asked."""
+    from automation.session.journal import Journal
+
     names = [each.session for each in sessions(home) if Journal(each.journal).record().outcome is None]
     if len(names) > 1:
         raise InvalidRequest(
@@ -268,10 +283,12 @@ def _only_one_is_open(home: Path) -> None:
 
 def _home() -> Path:
     """Where this user's sessions are."""
+    from automation.target import home_from
+
     return home_from(os.environ)
 
 
-def _reachable(make_target: MakeTarget) -> Target | None:
+def _reachable(make_target: MakeTarget) -> "Target | None":
     """The target, or None when there is none to be had: `status` then tells what the journal says."""
     try:
         return make_target(None)
@@ -279,8 +296,10 @@ def _reachable(make_target: MakeTarget) -> Target | None:
         return None
 
 
-def _finish(err: Console, home: Path, record: Record) -> None:
+def _finish(err: Console, home: Path, record: "Record") -> None:
     """Say how the session ended, where its report is, and end with the code that says the same."""
+    from automation.accounts.outcome import OK
+
     outcome = record.outcome or "still open"
     err.print(Text(f"Session {record.session}: {outcome}. Its report: {find(home, record.session).root}/report.html"))
     if record.residual:

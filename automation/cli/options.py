@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from pydantic import ValidationError
 
-from automation.session.request import RentRequest, catalogue_problems, field_problems, invalid
+if TYPE_CHECKING:
+    from automation.session.request import RentRequest
 
 # Where a flag is not called as the request's field.
 _FLAGS = {
@@ -78,8 +78,13 @@ class Wish:
     max_usd_per_useful_hour: Decimal | None
 
 
-def request_from(wish: Wish, **more: Any) -> RentRequest:
+def request_from(wish: Wish, **more: Any) -> "RentRequest":
     """The request of these flags. Raises InvalidRequest with all that is wrong, each by its flag."""
+    # Imported here: the list of verbs needs neither pydantic nor the catalogue.
+    from pydantic import ValidationError
+
+    from automation.session.request import RentRequest, catalogue_problems, field_problems, invalid
+
     given = {name: value for name, value in more.items() if value is not None}
     bought = given.get("capacity", "block") == "block" and "reservation_id" not in given
     catalogue = catalogue_problems(

@@ -1,15 +1,19 @@
 """Offers and sessions as people and programs read them."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from automation.cli.doctor import Finding
-from automation.session.status import Status
-from planning.ranking import RankedOffer
+if TYPE_CHECKING:
+    from automation.cli.doctor import Finding
+    from automation.session.status import Status
+    from planning.ranking import RankedOffer
 
 # In fewer columns than these the cells of a table are broken into pieces that nobody can read.
 _OFFERS_COLUMNS = 160

@@ -160,7 +160,7 @@ def test_offers_are_listed_for_people_and_for_programs(
     ranked = RankedOffer(
         offer=offer, useful_hours=Decimal("23.1"), usd_per_useful_gpu_hour=Decimal("16.775"), refused="too dear"
     )
-    monkeypatch.setattr(module, "search", lambda request, target: (ranked,))
+    monkeypatch.setattr("automation.session.shortlist.search", lambda request, target: (ranked,))
     table = rentblock("offers").output
     assert "cb-1" in table
     assert "can never be cancelled" in table
@@ -215,8 +215,8 @@ def test_rent_buys_what_was_agreed_to_and_runs_it(
 ) -> None:
     seen: list[RentRequest] = []
     record = Journal(folder.journal).record()
-    monkeypatch.setattr(module, "begin", lambda request, target, approve, display: seen.append(request) or folder)
-    monkeypatch.setattr(module, "resume", lambda target, session, display: _closed(record, "ok"))
+    monkeypatch.setattr("automation.session.begin.begin", lambda request, *_: seen.append(request) or folder)
+    monkeypatch.setattr("automation.session.rent.resume", lambda target, session, display: _closed(record, "ok"))
     result = rentblock("rent", "--cidr", "192.0.2.1/32", "--yes-pay", "$3,100.03", "--max-fee-usd", "3500")
     assert result.exit_code == ExitCode.OK
     assert (seen[0].pay_usd, seen[0].max_fee_usd) == (Decimal("3100.03"), Decimal(3500))
@@ -250,7 +250,7 @@ def test_the_code_says_how_the_session_ended(
     code: ExitCode,
 ) -> None:
     record = _closed(Journal(folder.journal).record(), **more)
-    monkeypatch.setattr(module, "resume", lambda target, session, display: record)
+    monkeypatch.setattr("automation.session.rent.resume", lambda target, session, display: record)
     assert rentblock("rent", "--session", SESSION).exit_code == code
 
 
@@ -259,7 +259,7 @@ def test_down_asks_and_a_script_has_to_say_yes(
 ) -> None:
     ended: list[str] = []
     record = _closed(Journal(folder.journal).record(), "ok")
-    monkeypatch.setattr(module, "end", lambda target, folder, display, reason: ended.append(folder.session) or record)
+    monkeypatch.setattr("automation.session.rent.end", lambda _, folder, *__: ended.append(folder.session) or record)
     assert rentblock("down").exit_code == ExitCode.REFUSED
     assert ended == []
     assert rentblock("down", "--yes").exit_code == ExitCode.OK
@@ -269,7 +269,7 @@ def test_down_asks_and_a_script_has_to_say_yes(
 def test_a_yes_without_a_name_ends_no_session_when_several_are_open(
     rentblock: Callable[..., Any], folder: SessionFolder, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "end", lambda target, folder, display, reason: pytest.fail("it was ended"))
+    monkeypatch.setattr("automation.session.rent.end", lambda *_: pytest.fail("it was ended"))
     other = session_folder(home, "rtb-20261202-z9y8")
     other.create()
     other.journal.write_bytes(folder.journal.read_bytes())
@@ -318,7 +318,7 @@ def test_report_writes_anew_and_says_where(
     def write(folder: SessionFolder, journal: Journal) -> None:
         (folder.root / "report.json").write_text('{"session": "x"}')
 
-    monkeypatch.setattr(module, "write_report", write)
+    monkeypatch.setattr("automation.session.steps.write_report", write)
     assert str(folder.root / "report.html") in rentblock("report").output
     assert json.loads(rentblock("report", "--json").stdout) == {"session": "x"}
 
@@ -342,7 +342,7 @@ def test_report_writes_anew_and_says_where(
 def test_doctor_lists_everything_and_only_a_lack_is_a_fault(
     rentblock: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, findings: list[Finding], code: ExitCode
 ) -> None:
-    monkeypatch.setattr(module, "examine", lambda make_target, environ: iter(findings))
+    monkeypatch.setattr("automation.cli.doctor.examine", lambda make_target, environ: iter(findings))
     result = rentblock("doctor")
     assert result.exit_code == code
     assert all(finding.part in result.output for finding in findings)
@@ -400,10 +400,31 @@ def test_a_log_gets_one_line_for_each_change() -> None:
     assert len(printed.getvalue().splitlines()) == 1
 
 
-def test_verbs_that_need_no_engine_do_not_load_it() -> None:
+FOR_A_SESSION = {"boto3", "kr8s", "openai", "pulumi", "moto", "toolchain"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "spared"),
+    [
+        (["--help"], FOR_A_SESSION),
+        (["rent", "--help"], FOR_A_SESSION),
+        (["rent", "--hours", "abc"], FOR_A_SESSION),
+        (["offers"], FOR_A_SESSION - {"boto3"}),
+        (["status"], {"pulumi", "moto", "toolchain"}),
+    ],
+)
+def test_a_verb_loads_only_what_it_works_with(tmp_path: Path, arguments: list[str], spared: set[str]) -> None:
     code = (
-        "import sys\nfrom automation.cli.app import build_app\nbuild_app(lambda region: None)\n"
-        "sys.exit(any(name in sys.modules for name in ('pulumi', 'moto', 'toolchain')))"
+        "import sys, rehearsal.command as command\ntry:\n    command.main()\nexcept SystemExit:\n"
+        f"    sys.exit(', '.join({spared!r} & set(sys.modules)) or 0)"
     )
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    assert subprocess.run([sys.executable, "-c", code], env=environment, timeout=120, check=False).returncode == 0
+    environment = {"PATH": os.defpath, "PYTHONPATH": os.pathsep.join(sys.path), "RENTBLOCK_HOME": str(tmp_path)}
+    ended = subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        env=environment | {"AWS_PROFILE": "nobody", "AWS_CONFIG_FILE": os.devnull},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
