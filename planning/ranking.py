@@ -61,7 +61,7 @@ def rank(
     max_fee_usd: Decimal | None,
     max_usd_per_useful_hour: Decimal | None,
 ) -> tuple[RankedOffer, ...]:
-    """Offers by price of a useful GPU hour, then by start; refused ones last.
+    """Offers by price of a useful GPU hour, then by start, then by place; refused ones last.
 
     The total fee alone would make the shortest block the cheapest. `max_usd_per_useful_hour` caps the fee by the useful
     hours of the whole block; None is no cap.
@@ -98,7 +98,9 @@ def _refusal(
     return None
 
 
-def _order(ranked: RankedOffer) -> tuple[bool, Decimal, datetime, str]:
+def _order(ranked: RankedOffer) -> tuple[bool, Decimal, datetime, str, str]:
     price = ranked.usd_per_useful_gpu_hour
     known_price = Decimal("Infinity") if price is None else price
-    return (ranked.refused is not None, known_price, ranked.offer.start, ranked.offer.offering_id)
+    # An id is new with each search: ordered by it, the same market would list itself differently each time.
+    offer = ranked.offer
+    return (ranked.refused is not None, known_price, offer.start, offer.availability_zone, offer.offering_id)

@@ -112,16 +112,17 @@ class World:
         with self.lock:
             self._story.append(StoryEntry(when=self._now, kind=kind, facts=dict(facts)))
 
-    def draw(self, name: str) -> timedelta:
+    def draw(self, name: str, *, of: str = "") -> timedelta:
         """A length for the delay `name`, in whole seconds (all that a Date header can show).
 
-        The n-th draw of a name depends on the seed, the name and n alone, never on other draws.
+        The n-th draw of a name depends on the seed, the name and n alone, never on other draws. Where several ask at
+        once, and chance says who is first, `of` tells them apart: each has draws of its own.
         Raises UnknownDelay.
         """
         delay = self.delays.delay(name)
         with self.lock:
-            self._draws[name] += 1
-            chance = random.Random(f"{self.seed}/{name}/{self._draws[name]}")
+            self._draws[name + of] += 1
+            chance = random.Random(f"{self.seed}/{name + of}/{self._draws[name + of]}")
         return timedelta(seconds=chance.randint(delay.low_s, delay.high_s))
 
     def _run_next(self, until: datetime) -> bool:

@@ -7,6 +7,7 @@ a day; EC2 begins to terminate instances 30 minutes before the end. Tags of rese
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, time, timedelta
@@ -109,7 +110,7 @@ class CapacityBlocks:
         self._account_id = account_id
         self._offerings: dict[str, Offering] = {}
         self._reservations: dict[str, Reservation] = {}
-        self._identifiers = 0
+        self._identifiers: Counter[str] = Counter()
         self.on_termination: list[Callable[[Reservation], None]] = []
         """Told when EC2 begins to terminate a block's instances."""
 
@@ -150,7 +151,7 @@ class CapacityBlocks:
         """Sell the offering. There is no idempotency token: whoever asks twice buys twice."""
         bought = sum(not reservation.held for reservation in self.reservations)
         reservation = Reservation(
-            reservation_id=self._identifier("cr"),
+            reservation_id=self._identifier("cr", offering.region),
             label=f"bought-{bought + 1}",
             instance_type=offering.instance_type,
             instance_count=offering.instance_count,
@@ -221,7 +222,7 @@ class CapacityBlocks:
         hours = Decimal((end - start) // timedelta(minutes=1)) / 60
         price = self._constants.prices.usd(f"block.{instance_type}")
         return Offering(
-            offering_id=self._identifier("cb"),
+            offering_id=self._identifier("cb", region),
             instance_type=instance_type,
             instance_count=count,
             region=region,
@@ -230,7 +231,7 @@ class CapacityBlocks:
             start=start,
             end=end,
             fee_usd=(price * hours * count).quantize(_CENT),
-            expires=self._world.now + self._world.draw("offer_lifetime"),
+            expires=self._world.now + self._world.draw("offer_lifetime", of=region),
         )
 
     def _zones(self, region: str, instance_type: str) -> list[tuple[str, str]]:
@@ -242,9 +243,11 @@ class CapacityBlocks:
         zones = ec2_backends[self._account_id][region].describe_availability_zones()
         return [(str(zone.name), str(zone.zone_id)) for zone in zones]
 
-    def _identifier(self, prefix: str) -> str:
-        self._identifiers += 1
-        digest = hashlib.sha256(f"{self._world.seed}/{prefix}/{self._identifiers}".encode())
+    def _identifier(self, prefix: str, region: str) -> str:
+        # Counted by region: all are asked at once, and which of them is answered first is chance.
+        name = f"{prefix}/{region}"
+        self._identifiers[name] += 1
+        digest = hashlib.sha256(f"{self._world.seed}/{name}/{self._identifiers[name]}".encode())
         return f"{prefix}-{digest.hexdigest()[:17]}"
 
 

@@ -83,6 +83,21 @@ def test_offering_ids_change_between_searches_and_expire(cloud: Any) -> None:
     assert cloud.aws.meter.bill().purchases == 0
 
 
+def test_which_region_is_asked_first_changes_no_offer(new_cloud: Any) -> None:
+    """Sessions ask all regions at once, so the order is chance: the same world would sell something else each time."""
+    told = []
+    for regions in (("us-east-1", "us-west-2"), ("us-west-2", "us-east-1")):
+        cloud = new_cloud()
+        found = {region: offers(cloud.client("ec2", region=region)) for region in regions}
+        first = found["us-west-2"][1]
+        bought = buy(cloud.client("ec2"), first)["CapacityReservationId"]
+        lifetimes = [cloud.aws.blocks.check(each["CapacityBlockOfferingId"]).expires for each in found["us-east-1"]]
+        told.append((sorted(found.items()), bought, lifetimes))
+    assert told[0] == told[1]
+    east, west = ({each["CapacityBlockOfferingId"] for each in answer} for _, answer in told[0][0])
+    assert not east & west
+
+
 def test_a_dry_run_buys_nothing(cloud: Any) -> None:
     ec2 = cloud.client("ec2")
     with pytest.raises(ClientError) as error:

@@ -131,6 +131,13 @@ def test_of_two_equal_prices_the_earlier_start_comes_first() -> None:
     assert names([later, an_offer("cb-b", 24, "3100.03")]) == [("cb-b", True), ("cb-a", True)]
 
 
+def test_of_two_equal_offers_the_place_decides_and_not_the_id_which_each_search_draws_anew() -> None:
+    for ids in (("cb-a", "cb-b"), ("cb-b", "cb-a")):
+        west = an_offer(ids[0], 24, "3100.03")
+        east = an_offer(ids[1], 24, "3100.03", region="us-east-1", availability_zone="us-east-1a")
+        assert names([west, east]) == [(ids[1], True), (ids[0], True)]
+
+
 def test_more_instances_divide_the_price_of_a_gpu_hour() -> None:
     one, two = rank(
         [an_offer("cb-1", 24, "3100"), an_offer("cb-2", 24, "6200", instance_count=2)],
