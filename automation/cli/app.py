@@ -166,6 +166,8 @@ def _add_status(app: typer.Typer, make_target: MakeTarget, out: Console, err: Co
     def show_status(session: options.Session = None, as_json: options.AsJson = False) -> None:
         """How a session stands; works in every state of it, also without AWS. Changes nothing.
 
+        The fields of --json stay; docs/status.md tells them.
+
         Examples:
         $ rentblock status
         $ rentblock status --session rtb-20261201-k3x9 --json
