@@ -111,6 +111,9 @@ def _add_rent(app: typer.Typer, make_target: MakeTarget, before_change: BeforeCh
         yes_pay: options.YesPay = None,
         capacity: Annotated[str, typer.Option(help="block, or on-demand.")] = "block",
         reservation: Annotated[str | None, typer.Option(help="A block bought before (cr-...): buy nothing.")] = None,
+        weights_kms_key: Annotated[
+            str | None, typer.Option(help="ARN of your KMS key that the staged weights are encrypted with, if any.")
+        ] = None,
         parallel: Annotated[int, typer.Option(help="How many things the engine makes at once.")] = 16,
         session: Annotated[str | None, typer.Option("--session", help="Go on with this session; buy nothing.")] = None,
     ) -> None:
@@ -152,6 +155,7 @@ def _add_rent(app: typer.Typer, make_target: MakeTarget, before_change: BeforeCh
                     capacity=capacity,
                     reservation_id=reservation,
                     pay_usd=yes_pay,
+                    weights_kms_key_arn=weights_kms_key,
                     parallel=parallel,
                 )
                 target = make_target(None)
@@ -222,11 +226,11 @@ def _add_report(app: typer.Typer, out: Console, err: Console) -> None:
         $ rentblock report --session rtb-20261201-k3x9 --json
         """
         from automation.session.journal import Journal
-        from automation.session.steps import write_report
+        from automation.session.report import write_report
 
         with told(err):
             folder = find(_home(), session)
-            write_report(folder, Journal(folder.journal))
+            write_report(folder, Journal(folder.journal).record())
             if as_json:
                 typer.echo((folder.root / "report.json").read_text(encoding="utf-8"))
             else:

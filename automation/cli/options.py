@@ -16,6 +16,7 @@ _FLAGS = {
     "regions": "--region",
     "endpoint_cidrs": "--cidr",
     "weights_uri": "--weights",
+    "weights_kms_key_arn": "--weights-kms-key",
     "pay_usd": "--yes-pay",
     "reservation_id": "--reservation",
 }

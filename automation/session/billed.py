@@ -16,7 +16,8 @@ from automation.session.entries import Entry, UsageEnded, UsageStarted
 from automation.session.observation import Instance, Observation, Unknown
 from automation.session.record import Record
 from components.names import SESSION_TAG
-from planning.costs import Usage, UsageKind
+from planning.catalogue import UnknownName, load
+from planning.costs import Usage, UsageKind, outside_usd
 
 if TYPE_CHECKING:
     from mypy_boto3_ec2 import EC2Client
@@ -67,6 +68,14 @@ def look(
         found += [_running(instance) for instance in seen if not instance.in_block]
         ask("ebs_gp3_gib", lambda: _volumes(ec2, seen))
     return tuple(found), frozenset(unseen)
+
+
+def billed_so_far(record: Record, now: datetime) -> Decimal | None:
+    """What has been billed beside the fee until `now`, in US$; None when a price is not known."""
+    try:
+        return outside_usd(record.usage, load(), until=now)
+    except UnknownName:
+        return None
 
 
 def usage_entries(observation: Observation, record: Record, now: datetime) -> tuple[Entry, ...]:

@@ -11,7 +11,7 @@ from automation.clock import RunningOperation
 from automation.errors import RentblockError, machine_error
 from automation.market.reservations import PAYMENT_FAILED
 from automation.serving.startup import StartupView
-from automation.session.billed import usage_entries
+from automation.session.billed import billed_so_far, usage_entries
 from automation.session.decide import Decision, Interrupt, Kill, Start, Wait, decide
 from automation.session.display import Display, Progress
 from automation.session.entries import BlockReleased, EndpointLost, Entry, FaultSeen, PhaseBegan, StartupMarked
@@ -24,8 +24,7 @@ from automation.session.plan import Plan, plan_of
 from automation.session.record import Record
 from automation.session.steps import STEPS, Step
 from automation.target import Target
-from planning.catalogue import UnknownName, load
-from planning.costs import outside_usd
+from planning.catalogue import load
 
 _AFTER_A_FAULT = timedelta(seconds=2)
 
@@ -214,11 +213,3 @@ def _said(observation: Observation) -> str:
     group = observation.group
     activity = group.last_activity if isinstance(group, GpuGroup) else ""
     return activity or f"reservation {observation.reservation_state}"
-
-
-def billed_so_far(record: Record, now: datetime) -> Decimal | None:
-    """What has been billed beside the fee until `now`, in US$; None when a price is not known."""
-    try:
-        return outside_usd(record.usage, load(), until=now)
-    except UnknownName:
-        return None

@@ -25,7 +25,8 @@ class RentRequest(BaseModel):
     every region that the account has enabled; `reservation_id` takes a block that is already bought instead of buying
     one. Caps are in US$ and never exceeded; `pay_usd` is the exact fee that is agreed to without a further question,
     knowing that it cannot be cancelled. `endpoint_cidrs` are the addresses that may reach the cluster's API;
-    `weights_uri` is where in S3 the model lies staged. `caches` is "warm" for who brings the engine's kernels along:
+    `weights_uri` is where in S3 the model lies staged, `weights_kms_key_arn` your key that it is encrypted with, if it
+    is. `caches` is "warm" for who brings the engine's kernels along:
     nothing here does yet, and a plan that counts on them is wrong by an hour of the block. `parallel` is how many
     things the engine makes at once.
     """
@@ -44,6 +45,7 @@ class RentRequest(BaseModel):
     max_usd_per_useful_hour: Decimal | None = Field(default=None, gt=0)
     endpoint_cidrs: tuple[IPv4Network, ...]
     weights_uri: str | None = Field(default=None, pattern=r"^s3://[^/\s]+(/\S*)?$")
+    weights_kms_key_arn: str | None = Field(default=None, pattern=r"^arn:aws:kms:")
     caches: Caches = "cold"
     parallel: int = Field(default=16, ge=1, le=256)
 

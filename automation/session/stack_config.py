@@ -16,6 +16,8 @@ def stack_config(request: RentRequest, block: Block) -> dict[str, str | list[str
     }
     if request.weights_uri:
         config["weights"] = request.weights_uri
+    if request.weights_kms_key_arn:
+        config["weightsKmsKeyArn"] = request.weights_kms_key_arn
     if request.capacity == "block":
         config["reservationId"] = block.reservation_id
     else:

@@ -7,9 +7,9 @@ from decimal import Decimal
 from automation.errors import RentblockError
 from automation.market.purchase import settle
 from automation.market.reservations import by_id
+from automation.session.billed import billed_so_far
 from automation.session.folder import SessionFolder
 from automation.session.journal import Journal
-from automation.session.loop import billed_so_far
 from automation.session.plan import Plan, plan_of
 from automation.session.record import Record
 from automation.target import Target

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from automation.accounts.outcome import outcome
-from automation.accounts.report import build, write
 from automation.cleanup.sweep import sweep
 from automation.errors import ClusterFailed
 from automation.serving import acceptance
@@ -29,10 +28,8 @@ from automation.session.observation import GpuGroup, Observation
 from automation.session.observe import Observer
 from automation.session.outputs import api_key, read_outputs
 from automation.session.plan import Plan
-from automation.session.record import Record
-from automation.session.versions import versions
+from automation.session.report import write_report
 from automation.target import Target
-from planning.catalogue import load
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +101,7 @@ def _sweep(step: Step) -> None:
 def _report(step: Step) -> None:
     # The report first: nobody would ask again for the one that a closed session lacks.
     closed = Closed(at=step.now, outcome=outcome(step.journal.record()))
-    _write_report(step.folder, fold([*step.journal.entries(), closed]))
+    write_report(step.folder, fold([*step.journal.entries(), closed]))
     step.journal.write(closed)
 
 
@@ -122,12 +119,3 @@ STEPS: Mapping[Quick, Callable[[Step], None]] = {
     "report": _report,
     "give-up": _give_up,
 }
-
-
-def write_report(folder: SessionFolder, journal: Journal) -> None:
-    """Write report.json and report.html of a session from its journal. Raises MachineInTheWay."""
-    _write_report(folder, journal.record())
-
-
-def _write_report(folder: SessionFolder, record: Record) -> None:
-    write(build(record, load(), versions()), folder.root)

@@ -315,10 +315,10 @@ def test_a_session_that_is_not_known_has_a_code_of_its_own(rentblock: Callable[.
 def test_report_writes_anew_and_says_where(
     rentblock: Callable[..., Any], folder: SessionFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def write(folder: SessionFolder, journal: Journal) -> None:
+    def write(folder: SessionFolder, record: Record) -> None:
         (folder.root / "report.json").write_text('{"session": "x"}')
 
-    monkeypatch.setattr("automation.session.steps.write_report", write)
+    monkeypatch.setattr("automation.session.report.write_report", write)
     assert str(folder.root / "report.html") in rentblock("report").output
     assert json.loads(rentblock("report", "--json").stdout) == {"session": "x"}
 
@@ -410,7 +410,8 @@ FOR_A_SESSION = {"boto3", "kr8s", "openai", "pulumi", "moto", "toolchain"}
         (["rent", "--help"], FOR_A_SESSION),
         (["rent", "--hours", "abc"], FOR_A_SESSION),
         (["offers"], FOR_A_SESSION - {"boto3"}),
-        (["status"], {"pulumi", "moto", "toolchain"}),
+        (["status"], {"openai", "pulumi", "moto", "toolchain"}),
+        (["report"], FOR_A_SESSION - {"boto3"}),
     ],
 )
 def test_a_verb_loads_only_what_it_works_with(tmp_path: Path, arguments: list[str], spared: set[str]) -> None:

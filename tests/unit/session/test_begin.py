@@ -143,6 +143,7 @@ def test_the_session_is_named_after_the_day_of_its_block(market: Market, target:
     ("wish", "words"),
     [
         ({"weights_uri": "s3://x/kimi-k3"}, "weights: 's3://x/kimi-k3' has not the right form"),
+        ({"weights_kms_key_arn": "arn:aws:kms:us-west-2:123456789012:alias/a"}, "weightsKmsKeyArn: an IAM policy"),
         ({"endpoint_cidrs": ["0.0.0.0/1", "128.0.0.0/1"]}, "endpointPublicAccessCidrs: "),
     ],
 )
