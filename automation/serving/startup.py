@@ -203,7 +203,8 @@ def _waiting(pods: Iterable[PodSeen]) -> str:
 
 def _restarted(pods: Iterable[PodSeen]) -> str:
     restarts = sum(pod.restarts for pod in pods)
-    return f" (the container has restarted {restarts} times)" if restarts else ""
+    times = "once" if restarts == 1 else f"{restarts} times"
+    return f" (the container has restarted {times})" if restarts else ""
 
 
 def _last_line(pods: Iterable[PodSeen]) -> str:

@@ -1,7 +1,7 @@
 """What a session does next: a pure function of its plan, of what is seen, of what it remembers, and of AWS's time.
 
 A crash, Ctrl-C, another terminal and a resumed session are all the same thing here: look again and go on. The function
-also says when to look next, so that a day of serving needs some dozens of looks.
+also says when to look next, so that a day of serving needs no more than a hundred looks or two.
 """
 
 from collections.abc import Sequence
@@ -32,6 +32,8 @@ _ENGINE_LOOKS_TO_GO = 20
 _RUNNING_LOOK = timedelta(seconds=15)
 _PAYMENT_LOOK = timedelta(minutes=1)
 _LONGEST_LOOK = timedelta(minutes=30)
+# An endpoint that went away is told to people, and accepted anew, no later than this.
+_LONGEST_SERVING_LOOK = timedelta(minutes=10)
 _PAUSE = timedelta(seconds=30)
 # So a pause between tries is at most 8 minutes: an expired sign-in may be renewed at any time of a paid block.
 _MOST_DOUBLINGS = 4
@@ -167,10 +169,10 @@ def _watch(plan: Plan, startup: StartupView | Unknown | None, record: Record, no
         # A cluster that could not be asked proves no restart: the phase stays, and with it what the account says.
         return Wait(until=now + look, phase=record.phase if startup.unknown else "start", why=startup.sentence)
     if record.accepted and record.phase in ("accept", "serve") and not startup.is_newer_than(record.acceptance_at):
-        return Wait(until=_toward(plan.moments.drain, now), phase="serve", why="the drain; the endpoint serves")
+        return Wait(until=_until_the_drain(plan, now), phase="serve", why="the drain; the endpoint serves")
     if record.acceptance_failures >= ACCEPT_TRIES:
         # The fee is spent either way: the endpoint stays up for people to look at. The outcome tells.
-        return Wait(until=_toward(plan.moments.drain, now), phase="accept", why="the drain; the acceptance failed")
+        return Wait(until=_until_the_drain(plan, now), phase="accept", why="the drain; the acceptance failed")
     pause_ends = record.acceptance_at + _ACCEPT_PAUSE if record.acceptance_at and record.acceptance_failures else now
     if pause_ends > now:
         return Wait(until=pause_ends, phase="accept", why="a pause before the acceptance is tried again")
@@ -239,6 +241,10 @@ def _next_try(tries: Sequence[OperationRun]) -> datetime | None:
     """When to try again: half a minute after the first failure, then twice as long up to a limit. None: at once."""
     ended = tries[-1].ended if tries else None
     return ended + _PAUSE * 2 ** min(len(tries) - 1, _MOST_DOUBLINGS) if ended else None
+
+
+def _until_the_drain(plan: Plan, now: datetime) -> datetime:
+    return min(_toward(plan.moments.drain, now), now + _LONGEST_SERVING_LOOK)
 
 
 def _toward(moment: datetime, now: datetime) -> datetime:

@@ -159,7 +159,7 @@ def test_a_model_that_loads_again_after_the_start_is_said_to_and_dated() -> None
         replace(WITH_GPUS, pods=(pod(started=41, away=40, restarts=1, log=(CAPTURE,)),)), EXPECTED, marks, now=at(43)
     )
     assert (away.ready, away.away_since) == (False, at(40))
-    assert away.sentence.startswith("Waiting for the model to serve again (the container has restarted 1 times)")
+    assert away.sentence.startswith("Waiting for the model to serve again (the container has restarted once)")
     assert "Capturing" in away.sentence
     back = view(replace(WITH_GPUS, pods=(pod(started=41, ready=47, away=40),)), EXPECTED, marks, now=at(60))
     assert (back.ready_since, back.away_since, back.sentence) == (at(47), at(40), "The start is over.")

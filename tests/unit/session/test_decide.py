@@ -243,11 +243,13 @@ def test_serving_ends_at_the_drain_moment_to_the_second(serving: Any) -> None:
     assert starts(at(serving, drain)) == "drain"
 
 
-def test_a_day_of_serving_needs_some_dozens_of_looks(serving: Any) -> None:
+def test_a_day_of_serving_is_looked_at_every_ten_minutes(serving: Any) -> None:
     now, looks = serving.plan.moments.first_token_due, 0
     while now < serving.plan.moments.drain:
-        now, looks = at(serving, now).until, looks + 1  # type: ignore[union-attr]
-    assert looks < 70
+        until = at(serving, now).until  # type: ignore[union-attr]
+        assert until - now <= 10 * MINUTE
+        now, looks = until, looks + 1
+    assert looks < 150
 
 
 def test_the_destroy_waits_until_the_last_gpu_node_has_ended(serving: Any, group: Group) -> None:
