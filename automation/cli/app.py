@@ -16,9 +16,10 @@ from rich.text import Text
 
 from automation.cli import options
 from automation.cli.failures import EXIT_CODES, told
+from automation.cli.guards import goes_on_as_it_was, only_one_is_open
 from automation.cli.views import findings_view, offers_json, offers_view, rows_table, status_rows
-from automation.errors import ExitCode, InvalidRequest, RentblockError
-from automation.session.folder import find, sessions
+from automation.errors import ExitCode, RentblockError
+from automation.session.folder import find
 
 if TYPE_CHECKING:
     from automation.session.record import Record
@@ -134,7 +135,7 @@ def _add_rent(app: typer.Typer, make_target: MakeTarget, before_change: BeforeCh
         with told(err):
             before_change()
             if session is not None:
-                _goes_on_as_it_was(context)
+                goes_on_as_it_was(context)
                 found = find(_home(), session)
                 target = make_target(None)
             else:
@@ -209,7 +210,7 @@ def _add_down(app: typer.Typer, make_target: MakeTarget, before_change: BeforeCh
             before_change()
             folder = find(_home(), session)
             if yes and session is None:
-                _only_one_is_open(_home())
+                only_one_is_open(_home())
             ask_to_end(err, folder.session, yes=yes)
             with display_on(err) as display:
                 record = end(make_target(None), folder, display, "`rentblock down`")
@@ -261,30 +262,6 @@ def _add_doctor(app: typer.Typer, make_target: MakeTarget, out: Console, err: Co
                     out.print(Text(f"\n{sentence}"))
             if any(finding.ok is False for finding in findings):
                 raise typer.Exit(ExitCode.LACKING)
-
-
-def _goes_on_as_it_was(context: typer.Context) -> None:
-    """Raise InvalidRequest when a session is named and another one is asked for as well."""
-    sources = {each.opts[0]: context.get_parameter_source(str(each.name)) for each in context.command.params}
-    given = [flag for flag, source in sources.items() if source and source.name == "COMMANDLINE"]
-    given.remove("--session")
-    if given:
-        raise InvalidRequest(
-            happened=f"--session goes on with a session as it was asked for; {', '.join(given)} would ask for another.",
-            remedy="Leave out the one or the other.",
-        )
-
-
-def _only_one_is_open(home: Path) -> None:
-    """Raise InvalidRequest when "the latest" might end a session that nobody meant, and nobody is asked."""
-    from automation.session.journal import Journal
-
-    names = [each.session for each in sessions(home) if Journal(each.journal).record().outcome is None]
-    if len(names) > 1:
-        raise InvalidRequest(
-            happened=f"{len(names)} sessions are open: {', '.join(names)}.",
-            remedy="Say which one ends with --session.",
-        )
 
 
 def _home() -> Path:

@@ -58,6 +58,7 @@ class _Loop:
         self._journal = journal
         self._observer = observer
         self._display = display
+        self._before: Decision | None = None
 
     def turn(self) -> Record:
         """Look once and do what follows from it."""
@@ -77,6 +78,7 @@ class _Loop:
             self._do(decision, plan, observation, record, now)
         except (RentblockError, OSError) as error:
             self._fault(decision, error)
+        self._before = decision
         return self._journal.record()
 
     def _do(self, decision: Decision, plan: Plan, observation: Observation, record: Record, now: datetime) -> None:
@@ -96,10 +98,10 @@ class _Loop:
     def _start(self, decision: Start, plan: Plan, observation: Observation, now: datetime) -> None:
         name = decision.operation
         if name == "up" or name == "destroy":
-            self._display.say(now, f"`pulumi {name}`: {decision.why}.")
+            self._say_first_time(decision, f"`pulumi {name}`: {decision.why}.", now)
             start(name, self._folder, self._journal, now, self._target.engine_environment)
             return
-        self._display.say(now, f"{name}: {decision.why}.")
+        self._say_first_time(decision, f"{name}: {decision.why}.", now)
         step = Step(
             target=self._target,
             folder=self._folder,
@@ -123,6 +125,11 @@ class _Loop:
         if what not in _told(self._journal.record()):
             self._write(FaultSeen(at=now, what=what))
         self._target.clock.wait(now + _AFTER_A_FAULT)
+
+    def _say_first_time(self, decision: Decision, sentence: str, now: datetime) -> None:
+        # What fails is made again every two seconds; saying so each time would fill the screen.
+        if decision != self._before:
+            self._display.say(now, sentence)
 
     def _write(self, entry: Entry) -> None:
         self._journal.write(entry)

@@ -244,9 +244,15 @@ def test_an_up_that_fails_is_tried_again_and_its_words_are_kept(
 def test_a_call_that_aws_refuses_is_a_fault_and_is_made_again(
     world: World, target: Target, folder: SessionFolder
 ) -> None:
+    class Heard(Quiet):
+        def say(self, now: datetime, sentence: str) -> None:
+            said.append(sentence)
+
+    said: list[str] = []
     world.refusals = ["busy"] * 9
-    record = run(target, folder, Quiet())
+    record = run(target, folder, Heard())
     assert world.done == STRAIGHT
+    assert [what for what in said if what.startswith("raise-nodes")] == ["raise-nodes: 1 node(s).", "raise-nodes: busy"]
     assert [fault.what for fault in record.faults] == ["raise-nodes: busy"]
 
 
