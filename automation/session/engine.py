@@ -26,6 +26,7 @@ _LONG = frozenset({"up", "destroy", "refresh"})
 # The plugin of each package has the package's own version.
 _PLUGINS = {"aws": "pulumi-aws", "eks": "pulumi-eks", "kubernetes": "pulumi-kubernetes"}
 _CHARTS = Path(__file__).resolve().parents[2] / "charts"
+_TEMPORARY = "tmp"
 _MOST_DIAGNOSTICS = 3
 # The engine says with these words once more what an inline program's error has said by itself.
 _SAID_AGAIN = "an unhandled error occurred: "
@@ -76,6 +77,7 @@ def workspace_files(folder: SessionFolder, config: Mapping[str, str | list[str]]
         # A resource without an explicit provider is then an error and not a resource somewhere else.
         "config": {"pulumi:disable-default-providers": ["*"]},
     }
+    (folder.work / _TEMPORARY).mkdir(exist_ok=True)
     (folder.work / "Pulumi.yaml").write_text(yaml.safe_dump(project, sort_keys=False), encoding="utf-8")
     stack_file = folder.work / f"Pulumi.{folder.session}.yaml"
     known = yaml.safe_load(stack_file.read_text(encoding="utf-8")) if stack_file.exists() else None
@@ -95,6 +97,8 @@ def engine_environment(folder: SessionFolder, given: Mapping[str, str]) -> dict[
         "PULUMI_BACKEND_URL": folder.state.absolute().as_uri(),
         "PULUMI_SKIP_UPDATE_CHECK": "true",
         "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
+        # The Kubernetes provider leaves kubeconfigs there, under any name: so in a place that is nobody else's.
+        "TMPDIR": str(folder.work / _TEMPORARY),
         **given,
         "PULUMI_CONFIG_PASSPHRASE_FILE": str(folder.passphrase),
     }

@@ -125,7 +125,7 @@ def place(new_place: Callable[[int], Place]) -> Place:
 
 
 def _place(ending: ExitStack, engine: Path, folder: Path, seed: int) -> Place:
-    for name in ("bin", "home", "pulumi", "backend", "root/bin"):
+    for name in ("bin", "home", "pulumi", "backend", "root/bin", "tmp"):
         (folder / name).mkdir(parents=True)
     (folder / "root/bin/pulumi").symlink_to(engine)
     write_launcher(folder / "bin")
@@ -138,6 +138,8 @@ def _place(ending: ExitStack, engine: Path, folder: Path, seed: int) -> Place:
     environment = {
         "PATH": os.pathsep.join([str(folder / "bin"), "/usr/bin", "/bin"]),
         "HOME": str(folder / "home"),
+        # The Kubernetes provider leaves its kubeconfig there.
+        "TMPDIR": str(folder / "tmp"),
         "PULUMI_HOME": str(folder / "pulumi"),
         "PULUMI_BACKEND_URL": f"file://{folder / 'backend'}",
         "PULUMI_CONFIG_PASSPHRASE": "test",

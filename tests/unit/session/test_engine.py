@@ -87,6 +87,10 @@ def test_a_session_works_in_a_folder_of_its_own_and_keeps_its_salt(folder: Sessi
     project = yaml.safe_load((folder.work / "Pulumi.yaml").read_text())
     assert project["config"] == {"pulumi:disable-default-providers": ["*"]}
     assert (folder.work / "charts").is_symlink()
+    # The Kubernetes provider leaves kubeconfigs there: not in a place that all users of the machine share.
+    temporary = Path(engine_environment(folder, {})["TMPDIR"])
+    assert temporary.is_dir()
+    assert temporary.is_relative_to(folder.root)
 
 
 def test_the_passphrase_is_named_by_its_file_and_a_target_may_bring_a_backend(folder: SessionFolder) -> None:
