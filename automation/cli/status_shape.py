@@ -10,6 +10,7 @@ from typing import Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field
 
 from automation.accounts.schema import BlockPart, FaultPart, Number, ResidualPart
+from automation.session.observation import Unknown
 from automation.session.record import OperationName, PhaseName
 from automation.session.status import Status
 from planning.block import Moments
@@ -53,9 +54,7 @@ class StatusNow(BaseModel):
 
 def status_now(status: Status) -> StatusNow:
     """What a program wants to know of a session."""
-    record = status.record
-    # AWS's states are single words (`payment-pending`); what stands there instead of one is always a sentence.
-    is_state = " " not in status.seen
+    record, reservation = status.record, status.reservation
     running = [run for run in record.operations if run.ended is None]
     return StatusNow(
         session=record.session,
@@ -63,8 +62,8 @@ def status_now(status: Status) -> StatusNow:
         phase=record.phase,
         outcome=record.outcome,
         now=status.now,
-        reservation_state=status.seen if is_state else None,
-        reservation_note=None if is_state else status.seen,
+        reservation_state=None if isinstance(reservation, Unknown) else reservation,
+        reservation_note=reservation.reason if isinstance(reservation, Unknown) else None,
         block=BlockPart.model_validate(record.paid_block, from_attributes=True) if record.paid_block else None,
         moments=status.plan.moments if status.plan else None,
         outside_usd=status.outside_usd,

@@ -87,12 +87,13 @@ def offers_json(ranked: Iterable[RankedOffer]) -> list[dict[str, object]]:
 def status_rows(status: Status) -> dict[str, str]:
     """What there is to say about a session, by name."""
     record = status.record
+    seen = status.reservation if isinstance(status.reservation, str) else status.reservation.reason
     rows = {
         "session": record.session,
         "mode": record.mode,
         "phase": record.outcome or record.phase or "before the purchase",
         "AWS time": f"{status.now:%Y-%m-%d %H:%M:%S} UTC" if status.now else "not known",
-        "reservation": f"{record.block.reservation_id}: {status.seen}" if record.block else status.seen,
+        "reservation": f"{record.block.reservation_id}: {seen}" if record.block else seen,
     }
     if record.block:
         block = record.block

@@ -10,6 +10,7 @@ from automation.market.reservations import by_id
 from automation.session.billed import billed_so_far
 from automation.session.folder import SessionFolder
 from automation.session.journal import Journal
+from automation.session.observation import Unknown
 from automation.session.plan import Plan, plan_of
 from automation.session.record import Record
 from automation.target import Target
@@ -18,12 +19,12 @@ from planning.catalogue import load
 
 @dataclass(frozen=True, kw_only=True)
 class Status:
-    """`seen` is AWS's word on the reservation, or why there is none. `plan` None: there is no block, or no use in it.
-    `now` and `outside_usd` None: AWS's time, or a price, is not known."""
+    """`reservation` is AWS's word on it, or why there is none. `plan` None: there is no block, or no use in it. `now` and
+    `outside_usd` None: AWS's time, or a price, is not known."""
 
     record: Record
     plan: Plan | None
-    seen: str
+    reservation: str | Unknown
     now: datetime | None
     outside_usd: Decimal | None
 
@@ -33,32 +34,32 @@ def status(folder: SessionFolder, target: Target | None) -> Status:
 
     `target` None, or one that does not answer: what the journal says. Raises MachineInTheWay only."""
     journal = Journal(folder.journal)
-    seen = _seen(journal, target) if target else "AWS was not asked"
+    reservation = _reservation(journal, target) if target else Unknown(reason="AWS was not asked")
     record = journal.record()
     now = _now(target)
     return Status(
         record=record,
         plan=_plan(record),
-        seen=seen,
+        reservation=reservation,
         now=now,
         outside_usd=billed_so_far(record, now) if now else None,
     )
 
 
-def _seen(journal: Journal, target: Target) -> str:
+def _reservation(journal: Journal, target: Target) -> str | Unknown:
     record = journal.record()
     if (record.mode, record.account_id) != (target.mode, target.account_id):
-        return f"not asked: the session is of {record.mode} account {record.account_id}"
+        return Unknown(reason=f"not asked: the session is of {record.mode} account {record.account_id}")
     try:
         block = settle(target, journal)
         if block is None:
-            return "nothing has been bought"
+            return Unknown(reason="nothing has been bought")
         if record.request.capacity == "on-demand":
-            return "on demand"
+            return Unknown(reason="on demand")
         found = by_id(target.in_region(block.region), block.reservation_id)
     except RentblockError as error:
-        return error.happened
-    return found.state if found else "AWS does not show it (any more)"
+        return Unknown(reason=error.happened)
+    return found.state if found else Unknown(reason="AWS does not show it (any more)")
 
 
 def _plan(record: Record) -> Plan | None:

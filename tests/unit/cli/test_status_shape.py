@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from automation.cli.status_shape import OperationPart, StatusNow, status_now
+from automation.session.observation import Unknown
 from automation.session.plan import plan_of
 from automation.session.record import Fault, OperationRun, PhaseSpan, Record, Residual
 from automation.session.request import RentRequest
@@ -51,10 +52,10 @@ def record() -> Record:
     )
 
 
-def told(record: Record, seen: str = "active", **more: Any) -> dict[str, Any]:
+def told(record: Record, reservation: str | Unknown = "active", **more: Any) -> dict[str, Any]:
     """What a program reads."""
     plan = plan_of(record, load()) if record.block else None
-    status = Status(record=record, plan=plan, seen=seen, now=NOW, outside_usd=Decimal("12.5"))
+    status = Status(record=record, plan=plan, reservation=reservation, now=NOW, outside_usd=Decimal("12.5"))
     read = json.loads(status_now(replace(status, **more)).model_dump_json(), parse_float=Decimal)
     assert isinstance(read, dict)
     return read
@@ -76,7 +77,7 @@ def test_a_session_that_is_over_tells_its_outcome_and_what_is_left(record: Recor
     left = Residual(kind="nat_gateway", resource_id="nat-1", region="us-west-2", detail="", usd_per_day=Decimal("1.08"))
     ended = replace(record.operations[0], ended=NOW, exit_code=0)
     over = replace(record, phases=(), outcome="something is left", residual=(left,), operations=(ended,))
-    read = told(over, seen="AWS does not show it (any more)")
+    read = told(over, reservation=Unknown(reason="AWS does not show it (any more)"))
     assert (read["phase"], read["outcome"], read["operation"]) == (None, "something is left", None)
     assert (read["reservation_state"], read["reservation_note"]) == (None, "AWS does not show it (any more)")
     assert (read["residual"][0]["resource_id"], read["residual"][0]["usd_per_day"]) == ("nat-1", Decimal("1.08"))
@@ -86,7 +87,7 @@ def test_a_session_that_is_over_tells_its_outcome_and_what_is_left(record: Recor
 def test_the_names_are_the_same_in_every_state(record: Record, capacity: str) -> None:
     request = record.request.model_copy(update={"capacity": capacity})
     before = replace(record, block=None, phases=(), faults=(), operations=(), request=request)
-    read = told(before, seen="AWS was not asked", now=None, outside_usd=None)
+    read = told(before, reservation=Unknown(reason="AWS was not asked"), now=None, outside_usd=None)
     assert read.keys() == told(record).keys()
     assert [read[name] for name in ("block", "moments", "now", "outside_usd", "operation")] == [None] * 5
 
