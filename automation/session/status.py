@@ -19,8 +19,8 @@ from planning.catalogue import load
 
 @dataclass(frozen=True, kw_only=True)
 class Status:
-    """`reservation` is AWS's word on it, or why there is none. `plan` None: there is no block, or no use in it. `now` and
-    `outside_usd` None: AWS's time, or a price, is not known."""
+    """`reservation` is AWS's word on it, or why there is none. `plan` None: there is no block, or no use in it.
+    `now` and `outside_usd` None: AWS's time, or a price, is not known."""
 
     record: Record
     plan: Plan | None
