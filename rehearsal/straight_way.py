@@ -1,6 +1,7 @@
 """The session of `rentblock rehearse`: a day of the scenario's model on one block, bought, served and ended.
 
-It runs as a child of the world, through the same Python entry that a user's own script would take.
+It runs as a child of the world, through the same functions as a user's own session. One thing is other: a paid block is
+worth trying for to its end, and a rehearsal is not. A program that does not come up is what it is there to tell.
 """
 
 import os
@@ -14,8 +15,11 @@ from automation.cli.display import display_on
 from automation.cli.failures import told
 from automation.errors import ExitCode
 from automation.market.purchase import Approval
+from automation.session.begin import begin
 from automation.session.display import Display
-from automation.session.rent import run_to_end
+from automation.session.loop import run
+from automation.session.record import Record
+from automation.session.rent import end
 from automation.session.request import RentRequest
 from planning.ranking import Offer
 from rehearsal.delays import Scenario
@@ -23,6 +27,7 @@ from rehearsal.target import world_target
 
 # An address range that is reserved for documentation: nobody's (RFC 5737).
 _NOBODY = IPv4Network("203.0.113.7/32")
+UP_TRIES = 3
 _STAGED = "s3://rehearsal-weights/kimi-k3"
 
 
@@ -49,11 +54,20 @@ def main(request: str) -> int:
 
 
 def _run(request: RentRequest, display: Display) -> None:
+    target = world_target()
     try:
-        run_to_end(request, world_target(), approve=_approve, display=display)
+        folder = begin(request, target, _approve, display)
+        record = run(target, folder, display, until=does_not_come_up)
+        if record.outcome is None:
+            end(target, folder, display, f"the stack did not come up in {UP_TRIES} tries of a rehearsal")
     except KeyboardInterrupt as interrupt:
         # Of a rehearsal nothing goes on, unlike of a session in AWS: its world ends with it.
         raise typer.Exit(ExitCode.INTERRUPTED) from interrupt
+
+
+def does_not_come_up(record: Record) -> bool:
+    """Whether every try so far has failed, and they were enough to call it the program's fault."""
+    return record.end_asked is None and len(record.tries("up")) >= UP_TRIES
 
 
 def _approve(offer: Offer) -> Approval:
