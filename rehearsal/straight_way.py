@@ -1,7 +1,8 @@
 """The session of `rentblock rehearse`: a day of the scenario's model on one block, bought, served and ended.
 
-It runs as a child of the world, through the same functions as a user's own session. One thing is other: a paid block is
-worth trying for to its end, and a rehearsal is not. A program that does not come up is what it is there to tell.
+It runs as a child of the world, through the same Python entry that a user's own script would take. One thing is other:
+a paid block is worth trying for to its end, and a rehearsal is not. A program that does not come up is what it is there
+to tell.
 """
 
 import os
@@ -15,11 +16,10 @@ from automation.cli.display import display_on
 from automation.cli.failures import told
 from automation.errors import ExitCode
 from automation.market.purchase import Approval
-from automation.session.begin import begin
 from automation.session.display import Display
-from automation.session.loop import run
+from automation.session.folder import session_folder
 from automation.session.record import Record
-from automation.session.rent import end
+from automation.session.rent import end, run_to_end
 from automation.session.request import RentRequest
 from planning.ranking import Offer
 from rehearsal.delays import Scenario
@@ -56,10 +56,14 @@ def main(request: str) -> int:
 def _run(request: RentRequest, display: Display) -> None:
     target = world_target()
     try:
-        folder = begin(request, target, _approve, display)
-        record = run(target, folder, display, until=does_not_come_up)
+        record = run_to_end(request, target, approve=_approve, display=display, until=does_not_come_up)
         if record.outcome is None:
-            end(target, folder, display, f"the stack did not come up in {UP_TRIES} tries of a rehearsal")
+            end(
+                target,
+                session_folder(target.home, record.session),
+                display,
+                f"the stack did not come up in {UP_TRIES} tries of a rehearsal",
+            )
     except KeyboardInterrupt as interrupt:
         # Of a rehearsal nothing goes on, unlike of a session in AWS: its world ends with it.
         raise typer.Exit(ExitCode.INTERRUPTED) from interrupt

@@ -128,9 +128,9 @@ def _startup(record: Record, limit: datetime, *, accepted: bool) -> Iterator[_Pi
 
 
 def _serving(record: Record, ready: datetime, tail: datetime) -> Iterator[_Piece]:
-    watched = [(span.started, span.ended or tail) for span in record.phases if span.name in ("start", "accept")]
-    between_looks = [(lost.since, lost.until) for lost in record.interruptions]
-    for since, until in sorted(watched + between_looks):
+    anew = [(span.started, span.ended or tail) for span in record.phases if span.name in ("start", "accept")]
+    unseen = [(lost.since, lost.until) for lost in record.interruptions]
+    for since, until in sorted(anew + unseen):
         if ready < since < tail:
             yield SERVED, since
             yield "restart", min(until, tail)

@@ -59,7 +59,7 @@ class MinutesLost(_Part):
     weights: Number = Field(description="until the weights were in the GPUs")
     engine: Number = Field(description="until the pod was Ready")
     acceptance: Number = Field(description="until every acceptance check was true")
-    restart: Number = Field(description="starting anew after it had served")
+    restart: Number = Field(description="from when an endpoint that served went away until it was accepted again")
     tail: Number = Field(description="from the drain to the end of the block")
 
 
@@ -126,13 +126,13 @@ class Report(_Part):
     route: str = Field(description="how the model is served: eks")
     mode: Literal["aws", "rehearsal"] = Field(description="in a rehearsal every minute and dollar is a model value")
     outcome: str = Field(description="ok, else what is wrong in a few words; running while it is not over")
-    block: BlockPart | None = Field(description="null for a session on demand")
+    block: BlockPart | None = Field(description="null for a session on demand, and when the payment failed")
     purchases: tuple[PurchasePart, ...] = Field(description="exactly one, unless the block was bought before")
     phases: tuple[PhasePart, ...]
     first_token_seconds: Number | None = Field(
         description="from the start of the block until the acceptance was through; null when it never was"
     )
-    served_minutes: Number = Field(description="from the acceptance to the drain, without restarts")
+    served_minutes: Number = Field(description="from the acceptance to the drain, without `minutes_lost.restart`")
     paid_minutes: Number = Field(description="of the block, whatever its number of instances")
     served_share: Number = Field(description="served_minutes / paid_minutes, four places")
     minutes_lost: MinutesLost = Field(description="with served_minutes they add up to paid_minutes exactly")

@@ -287,6 +287,8 @@ def _finish(err: Console, home: Path, record: "Record") -> None:
     err.print(Text(f"Session {record.session}: {outcome}. Its report: {find(home, record.session).root}/report.html"))
     if record.residual:
         raise typer.Exit(ExitCode.LEFT_BEHIND)
+    if record.released:
+        raise typer.Exit(ExitCode.PURCHASE)
     if record.outcome == OK or (record.end_asked and not record.gave_up):
         return
     raise typer.Exit(ExitCode.ACCEPTANCE if not record.accepted else ExitCode.FAILED)

@@ -45,6 +45,8 @@ def _print(console: Console, error: RentblockError) -> None:
 
 def _sentence(text: str) -> str:
     """With a capital and a full stop: some texts begin or end with the words of a library, of AWS or of the engine."""
+    if not text:
+        return text
     first = text.partition(" ")[0]
     # Only a plain word: names (kimi-k3), flags and paths are written as they are.
     begun = text[:1].upper() + text[1:] if first.isalpha() else text

@@ -99,7 +99,8 @@ def status_rows(status: Status) -> dict[str, str]:
         block = record.block
         outside = "not known" if status.outside_usd is None else f"US${status.outside_usd:,.2f}"
         rows["block"] = f"{block.instance_count} x {block.instance_type} in {block.availability_zone}"
-        rows["fee"] = f"US${block.fee_usd:,.2f}; billed beside it so far: {outside}"
+        fee = "nothing, since its payment failed" if record.released else f"US${block.fee_usd:,.2f}"
+        rows["fee"] = f"{fee}; billed beside it so far: {outside}"
     if status.plan:
         moments = status.plan.moments
         named = {"start": moments.start, "drain": moments.drain, "end": moments.end}

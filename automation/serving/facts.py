@@ -4,7 +4,8 @@ Only what can still matter is asked for: each look costs paid seconds and API ca
 with its reason, so that a watch never mistakes "not seen" for "not there".
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -14,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from components.names import APP_LABEL, GPU_ROLE, ROLE_LABEL, VLLM
 
 from ..aws_errors import aws_errors
-from ..errors import RentblockError
+from ..errors import ClusterFailed, RentblockError
 from ..target import Target
 from .cluster import Cluster
 
@@ -46,15 +47,14 @@ class LogLine:
 class PodSeen:
     """A pod that serves, or will serve, the model.
 
-    `started`: its container runs since then. `ready_since`: it is Ready since then. `away_since`: when it last stopped
-    serving, or, for a pod that took another's place, when its node took it. `waiting`: why it does not run, in
-    Kubernetes' own words.
+    `started`: its container runs since then. `ready_since`: it is Ready since then. `went_away`: when it, or the pod
+    whose place it took, may have stopped serving. `waiting`: why it does not run, in Kubernetes' own words.
     """
 
     name: str
     started: datetime | None
     ready_since: datetime | None
-    away_since: datetime | None
+    went_away: tuple[datetime, ...]
     restarts: int
     waiting: str | None
     log: tuple[LogLine, ...] = ()
@@ -124,6 +124,7 @@ class _Seen(BaseModel):
 
 class _Metadata(_Seen):
     name: str
+    created: datetime | None = Field(default=None, alias="creationTimestamp")
     deleted: datetime | None = Field(default=None, alias="deletionTimestamp")
 
 
@@ -219,12 +220,14 @@ def _pod(cluster: Cluster, namespace: str, pod: _PodObject, event: str | None) -
     running = container.state.running
     log: tuple[LogLine, ...] = ()
     if running and not ready_since:
-        log = tuple(_log_line(line) for line in cluster.log(namespace, name, CONTAINER, lines=_LOG_LINES))
+        # The kubelet of a node that is gone answers nobody, and its pods are told as running for minutes.
+        with suppress(ClusterFailed):
+            log = tuple(_log_line(line) for line in cluster.log(namespace, name, CONTAINER, lines=_LOG_LINES))
     return PodSeen(
         name=name,
         started=running.started if running else None,
         ready_since=ready_since,
-        away_since=_away_since(pod, container),
+        went_away=tuple(_went_away(pod, container)),
         restarts=container.restarts,
         waiting=None if running else _why_waiting(pod, container, event),
         log=log,
@@ -237,10 +240,10 @@ def _container(pod: _PodObject) -> _ContainerStatus:
     )
 
 
-def _away_since(pod: _PodObject, container: _ContainerStatus) -> datetime | None:
+def _went_away(pod: _PodObject, container: _ContainerStatus) -> Iterator[datetime]:
     unready = next((c.since for c in pod.status.conditions if c.type == "Ready" and c.status != "True"), None)
     ended = container.last.terminated.finished if container.last.terminated else None
-    return unready or ended or pod.status.taken
+    yield from (at for at in (unready, ended, pod.metadata.created, pod.status.taken) if at)
 
 
 def _why_waiting(pod: _PodObject, container: _ContainerStatus, event: str | None) -> str:

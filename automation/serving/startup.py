@@ -38,7 +38,7 @@ class StartupView:
     `phase` is the first unfinished one of STARTUP_PHASES, None when all are over; `ended` are those before it, each
     with the instant of its end; `sentence` says what is waited for; `late_by` is how far it is over its budget and
     margin, zero while it is within them. Of the pods that serve the model are `restarts`, `ready_since` (when the last
-    of them became ready, None while one is not) and `away_since` (when one of them last stopped serving).
+    of them became ready, None while one is not) and `went_away` (when one of them may have stopped serving).
     `unknown`: something could not be read, the sentence says what and why, and a `ready_since` of None proves nothing.
     """
 
@@ -48,7 +48,7 @@ class StartupView:
     late_by: timedelta
     ready_since: datetime | None
     restarts: int
-    away_since: datetime | None = None
+    went_away: tuple[datetime, ...] = ()
     unknown: bool = False
 
     @property
@@ -103,7 +103,7 @@ def view(facts: Facts, expected: Expected, marks: Iterable[StartupMark] = (), *,
         late_by=_late_by(unfinished, max([expected.since, *ends.values()]), expected.budget, now),
         ready_since=_ready_since(facts, expected),
         restarts=sum(pod.restarts for pod in facts.pods),
-        away_since=max((pod.away_since for pod in facts.pods if pod.away_since), default=None),
+        went_away=tuple(at for pod in facts.pods for at in pod.went_away),
         unknown=bool(facts.unknown),
     )
 

@@ -22,6 +22,7 @@ from pulumi import automation as auto
 
 from automation.errors import EngineFailed, ExitCode, Refused, RentblockError, machine_error
 from automation.refusals import check_account, refuse_stand_ins
+from automation.session.adopt import adopt
 from automation.session.engine import (
     PASSPHRASE,
     Lock,
@@ -183,14 +184,14 @@ def _lives(lock: Lock) -> bool:
 
 
 def _recover(work: Work) -> None:
-    """After an engine that was killed: its lock is taken away, and what it was making is asked from AWS.
-
-    A creation that was under way may have left something that no state knows: the sweep finds it by its tag."""
+    """After an engine that was killed: its lock is taken away, and what it was making is adopted where AWS has it."""
     if locks(work.environment["PULUMI_BACKEND_URL"], work.folder.session):
         work.stack.cancel()
-    deployment = work.stack.export_stack().deployment or {}
-    if not deployment.get("pending_operations"):
+    exported = work.stack.export_stack()
+    if not (exported.deployment or {}).get("pending_operations"):
         return
+    deployment = adopt(work.target, work.folder.session, exported.deployment or {})
+    work.stack.import_stack(auto.Deployment(version=exported.version, deployment=deployment))
     # The cluster may be half made or gone, and then nobody answers for what is in it.
     in_cluster = [
         resource["urn"] for resource in deployment.get("resources", []) if resource["type"].startswith(_KUBERNETES)

@@ -11,13 +11,14 @@ from typing import Literal
 
 from automation.market.reservations import ACTIVE, NEVER, OVER, PAYING
 from automation.serving.startup import StartupView
-from automation.session.observation import Observation, OperationSeen, Unknown
+from automation.session.observation import GpuGroup, Observation, OperationSeen, Unknown
 from automation.session.plan import Plan
 from automation.session.record import OperationName, OperationRun, PhaseName, Record
 
 Quick = Literal["give-up", "raise-nodes", "accept", "drain", "sweep", "report"]
 """What the loop does itself, within seconds."""
 
+ON_DEMAND_UP_TRIES = 4
 DESTROY_TRIES = 6
 ACCEPT_TRIES = 3
 SWEEP_TRIES = 6
@@ -128,8 +129,11 @@ def _prepare(plan: Plan, observation: Observation, record: Record, now: datetime
         return Wait(until=_toward(plan.moments.prepare_by, now), phase="wait", why="the time to prepare")
     if now + plan.budget.total >= plan.moments.drain:
         return _give_up("The stack is not up, and what is left of the block is too short to serve.")
-    # The fee is spent either way, and a quota or a sign-in may be put right at any time: only the clock gives up.
-    if (again := _next_try(record.tries("up"))) and again > now:
+    tries = record.tries("up")
+    # A block's fee is spent either way, and a quota or a sign-in may be put right at any time: only the clock gives up.
+    if record.request.capacity == "on-demand" and len(tries) >= ON_DEMAND_UP_TRIES:
+        return _give_up(f"The stack did not come up in {ON_DEMAND_UP_TRIES} tries.")
+    if (again := _next_try(tries)) and again > now:
         return Wait(until=again, phase="prepare", why="a pause before the next try")
     return Start(operation="up", phase="prepare", why="everything but the nodes")
 
@@ -146,14 +150,20 @@ def _await_start(plan: Plan, observation: Observation, now: datetime) -> Decisio
 
 def _serve(plan: Plan, observation: Observation, record: Record, now: datetime) -> Decision:
     group = observation.group
+    if record.accepted and not isinstance(group, GpuGroup):
+        # What serves goes on serving while AWS does not answer: the pods tell.
+        return _watch(plan, observation.startup, record, now)
     if isinstance(group, Unknown):
         return Wait(until=now + _SOON, phase="start", why=f"AWS: {group.reason}")
     if group is None:
         if now + plan.budget.total >= plan.moments.drain:
             return _give_up("AWS knows no GPU node group, and what is left of the block is too short to serve.")
         return Wait(until=now + _STARTUP_LOOK, phase="start", why="AWS to know the GPU node group")
-    if group.desired < plan.block.instance_count or group.suspended:
+    # Asked for twice is no harm; whoever was killed before it wrote that it had asked would never look at the start.
+    if record.raised is None or group.desired < plan.block.instance_count or group.suspended:
         if now + plan.budget.total >= plan.moments.drain:
+            if record.accepted:
+                return _watch(plan, observation.startup, record, now)
             return _give_up("The nodes do not run, and what is left of the block is too short to serve.")
         return Start(operation="raise-nodes", phase="start", why=f"{plan.block.instance_count} node(s)")
     return _watch(plan, observation.startup, record, now)
@@ -170,7 +180,7 @@ def _watch(plan: Plan, startup: StartupView | Unknown | None, record: Record, no
         return Wait(until=now + look, phase=record.phase if startup.unknown else "start", why=startup.sentence)
     if record.accepted and record.phase in ("accept", "serve") and not startup.is_newer_than(record.acceptance_at):
         return Wait(until=_until_the_drain(plan, now), phase="serve", why="the drain; the endpoint serves")
-    if record.acceptance_failures >= ACCEPT_TRIES:
+    if record.acceptance_failures >= ACCEPT_TRIES and not startup.is_newer_than(record.acceptance_at):
         # The fee is spent either way: the endpoint stays up for people to look at. The outcome tells.
         return Wait(until=_until_the_drain(plan, now), phase="accept", why="the drain; the acceptance failed")
     pause_ends = record.acceptance_at + _ACCEPT_PAUSE if record.acceptance_at and record.acceptance_failures else now
@@ -189,7 +199,7 @@ def _engine_look(plan: Plan, record: Record, now: datetime) -> timedelta:
 def _end(plan: Plan, observation: Observation, record: Record, now: datetime) -> Decision:
     return (
         _drain(plan, observation, record, now)
-        or _destroy(plan, record, now)
+        or _destroy(record, now)
         or _sweep(record, now)
         or Start(operation="report", phase=None, why="the session is over")
     )
@@ -214,11 +224,9 @@ def _drain(plan: Plan, observation: Observation, record: Record, now: datetime) 
     return None
 
 
-def _destroy(plan: Plan, record: Record, now: datetime) -> Decision | None:
+def _destroy(record: Record, now: datetime) -> Decision | None:
     tries = record.tries("destroy")
     if not record.operations or record.destroyed or len(tries) >= DESTROY_TRIES:
-        return None
-    if tries and now >= max(plan.moments.sweep_by, record.opened):
         return None
     if (again := _next_try(tries)) and again > now:
         return Wait(until=again, phase="destroy", why="a pause before the next try")

@@ -63,9 +63,8 @@ def _add(record: Record, entry: Entry) -> Record:
         case lines.Accepted(checks=checks):
             failures = 0 if all(check.ok for check in checks) else record.acceptance_failures + 1
             return replace(record, acceptance=checks, acceptance_failures=failures, acceptance_at=entry.at)
-        case lines.EndpointLost(since=since, back=back, at=at):
-            lost = Interruption(since=since, until=back or at)
-            return replace(record, interruptions=(*record.interruptions, lost))
+        case lines.EndpointLost(since=since, at=at):
+            return replace(record, interruptions=(*record.interruptions, Interruption(since=since, until=at)))
         case lines.Swept(residual=residual):
             return replace(record, residual=residual, sweeps=record.sweeps + 1, swept_at=entry.at)
         case lines.FaultSeen(what=what, at=at):

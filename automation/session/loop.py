@@ -27,6 +27,7 @@ from automation.target import Target
 from planning.catalogue import load
 
 _AFTER_A_FAULT = timedelta(seconds=2)
+_TOLD_AGAIN = timedelta(minutes=10)
 
 
 def run(
@@ -66,7 +67,7 @@ class _Loop:
         now = self._target.clock.now()
         plan = plan_of(before, load())
         observation = self._observer.look(plan, before, now)
-        for entry in _findings(observation, before, self._folder, now):
+        for entry in _findings(plan, observation, before, self._folder, now):
             self._write(entry)
         record = self._journal.record()
         decision = decide(plan, observation, record, now)
@@ -89,7 +90,7 @@ class _Loop:
                 self._display.say(now, f"Asking the running operation to stop: {decision.why}.")
                 interrupt(record, self._journal, now)
             case Kill():
-                self._display.say(now, f"Ending the running operation: {decision.why}.")
+                self._say_first_time(decision, f"Ending the running operation: {decision.why}.", now)
                 kill(record)
                 self._target.clock.wait(now + _AFTER_A_FAULT)
             case Start():
@@ -122,7 +123,7 @@ class _Loop:
         said = machine_error(error) if isinstance(error, OSError) else error
         now, what = self._target.clock.now(), f"{name}: {said.happened}"
         # It may be made again every two seconds for hours, and each turn reads the whole journal.
-        if what not in _told(self._journal.record()):
+        if what not in {fault.what for fault in self._journal.record().faults if now - fault.at < _TOLD_AGAIN}:
             self._write(FaultSeen(at=now, what=what))
         self._target.clock.wait(now + _AFTER_A_FAULT)
 
@@ -141,7 +142,9 @@ def _running(observation: Observation, record: Record) -> RunningOperation | Non
     return SeenOperation(run=record.operations[-1]) if observation.running else None
 
 
-def _findings(observation: Observation, record: Record, folder: SessionFolder, now: datetime) -> Iterator[Entry]:
+def _findings(
+    plan: Plan, observation: Observation, record: Record, folder: SessionFolder, now: datetime
+) -> Iterator[Entry]:
     """What a look has found that the journal does not know yet."""
     yield from usage_entries(observation, record, now)
     known = {mark.phase for mark in record.startup}
@@ -152,15 +155,14 @@ def _findings(observation: Observation, record: Record, folder: SessionFolder, n
             for mark in startup.ended
             if mark.phase not in known
         )
-        if lost := _endpoint_lost(startup, record, now):
+        if now < plan.moments.drain and (lost := _endpoint_lost(startup, record, now)):
             back = f"to {lost.back:%H:%M:%S}" if lost.back else "on"
             yield lost
             yield FaultSeen(at=now, what=f"The endpoint was away from {lost.since:%H:%M:%S} {back}.")
-    if observation.reservation_state == PAYMENT_FAILED:
-        for purchase in record.purchases:
-            yield BlockReleased(at=now, reservation_id=purchase.reservation_id)
-            said = f"The payment of {purchase.reservation_id} failed: AWS took no money and gave the block up."
-            yield FaultSeen(at=now, what=said)
+    if observation.reservation_state == PAYMENT_FAILED and not record.released:
+        block = plan.block.reservation_id
+        yield BlockReleased(at=now, reservation_id=block)
+        yield FaultSeen(at=now, what=f"The payment of {block} failed: AWS took no money and gave the block up.")
     told = _told(record)
     yield from (FaultSeen(at=now, what=what) for what in _faults(observation, record, folder) if what not in told)
 
@@ -171,11 +173,10 @@ def _endpoint_lost(startup: StartupView, record: Record, now: datetime) -> Endpo
     away = not startup.ready and not startup.unknown
     if accepted is None or not record.accepted or not (away or startup.is_newer_than(accepted)):
         return None
-    if any(known.until > accepted for known in record.interruptions):
+    if record.phase in ("start", "accept") and any(known.until > accepted for known in record.interruptions):
         return None
-    since = startup.away_since
     # A pod that was ready, was not, and is again without a new container leaves no trace of when it went away.
-    gone = since if since and accepted < since <= now else startup.ready_since or now
+    gone = min((at for at in startup.went_away if accepted < at <= now), default=startup.ready_since or now)
     return EndpointLost(at=now, since=gone, back=startup.ready_since)
 
 
@@ -206,7 +207,7 @@ def _progress(record: Record, observation: Observation, decision: Decision, now:
         waiting_for=decision.why.removeprefix("Waiting for "),
         until=until,
         said=_said(observation),
-        fee_usd=record.block.fee_usd if record.block else Decimal(0),
+        fee_usd=record.paid_block.fee_usd if record.paid_block else Decimal(0),
         outside_usd=billed_so_far(record, now),
     )
 

@@ -78,7 +78,7 @@ def warnings(target: Target, request: RentRequest) -> Iterator[str]:
         yield (
             "The credentials are a session token that nobody can renew from here: when it ends, the session stands "
             "still, and what bills beside the block bills on, until `rentblock rent --session` goes on with new ones. "
-            "A profile (AWS_PROFILE) or a role renews itself."
+            "A role, or a profile that takes one, renews itself."
         )
     address = _own_address() if target.mode == "aws" else None
     if address and not any(address in cidr for cidr in request.endpoint_cidrs):

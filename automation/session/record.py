@@ -56,7 +56,7 @@ class StartupMark:
 
 @dataclass(frozen=True, kw_only=True)
 class Interruption:
-    """The accepted endpoint was away from `since` until `until`, which is when that was seen if it was still away."""
+    """The accepted endpoint went away at `since`, which was seen at `until`: the phases tell what followed."""
 
     since: datetime
     until: datetime

@@ -12,7 +12,7 @@ Leaving the block drains, destroys, sweeps and reports, also on an exception.
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -98,12 +98,15 @@ def run_to_end(
     *,
     approve: Approve | None = None,
     display: Display | None = None,
+    until: Callable[[Record], bool] | None = None,
 ) -> Record:
-    """Rent a session and run it until its block is over and it is swept. Raises what `begin` and `run` raise."""
+    """Rent a session and run it until its block is over and it is swept, or until `until` says so after a look.
+
+    Raises what `begin` and `run` raise."""
     where = target or aws_target()
     show = display or Quiet()
     folder = begin(request, where, approve or approve_exactly(request.pay_usd), show)
-    return run(where, folder, show)
+    return run(where, folder, show, until=until)
 
 
 def resume(target: Target, session: str | None, display: Display) -> Record:
@@ -200,7 +203,7 @@ def _serves_or_never_will(record: Record) -> bool:
 
 def _never_served(record: Record) -> RentblockError:
     faults = "; ".join(fault.what for fault in record.faults[-3:]) or "no fault was seen"
-    fee = record.block.fee_usd if record.block else 0
+    fee = record.paid_block.fee_usd if record.paid_block else 0
     return AcceptanceFailed(
         happened=f"Session {record.session} never served: {faults}.",
         cost=f"The block's US${fee} are spent; what is billed beside it ends now.",

@@ -3,11 +3,13 @@
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from automation.session.display import Quiet
+from automation.session.folder import SessionFolder
 from automation.session.record import OperationRun, Record
 from rehearsal import straight_way
 from rehearsal.delays import load_scenario
@@ -46,20 +48,21 @@ def record(*exit_codes: int) -> Record:
     ],
 )
 def test_enough_failures_in_a_row_end_a_rehearsal(
-    monkeypatch: pytest.MonkeyPatch, seen: tuple[int, ...], ended: bool
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, seen: tuple[int, ...], ended: bool
 ) -> None:
     reasons: list[str] = []
 
-    def run(target: object, folder: object, display: object, *, until: Until) -> Record:
+    def run_to_end(request: object, target: object, *, approve: object, display: object, until: Until) -> Record:
         now = record(*seen)
         return now if until(now) else replace(now, outcome="ok")
 
-    def end(target: object, folder: object, display: object, reason: str) -> None:
+    def end(target: object, folder: SessionFolder, display: object, reason: str) -> None:
+        assert folder.session == "s"
         reasons.append(reason)
 
-    nothing: Any = lambda *given: None  # noqa: E731
-    for name, stand_in in {"world_target": nothing, "begin": nothing, "run": run, "end": end}.items():
-        monkeypatch.setattr(straight_way, name, stand_in)
+    monkeypatch.setattr(straight_way, "world_target", lambda: SimpleNamespace(home=tmp_path))
+    monkeypatch.setattr(straight_way, "run_to_end", run_to_end)
+    monkeypatch.setattr(straight_way, "end", end)
     straight_way._run(record().request, Quiet())
     assert reasons == ([f"the stack did not come up in {UP_TRIES} tries of a rehearsal"] if ended else [])
 

@@ -7,11 +7,15 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import boto3
 import pytest
 from pulumi import automation
 
+from automation.clock import AwsClock
+from automation.session.adopt import KINDS, adopt
 from automation.session.engine import diagnostics, engine_environment, open_stack, workspace_files
 from automation.session.folder import SessionFolder, session_folder
+from automation.target import Target
 from components.program import session_program
 
 pytestmark = [
@@ -60,6 +64,28 @@ def open_it(folder: SessionFolder, monkeypatch: pytest.MonkeyPatch) -> Callable[
         return opened
 
     return in_place
+
+
+@pytest.fixture
+def target(place: Any, tmp_path: Path) -> Target:
+    return Target(
+        mode="rehearsal",
+        account_id="123456789012",
+        region="us-west-2",
+        boto_session=boto3.Session("k", "s"),
+        endpoint_url=place.running.address.endpoint_url,
+        clock=AwsClock(boto3.Session("k", "s")),
+        home=tmp_path,
+        engine_environment={},
+    )
+
+
+def without(resource: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value for name, value in resource.items() if name not in names}
+
+
+def ids(resources: list[dict[str, Any]]) -> dict[str, str]:
+    return {resource["urn"]: resource["id"] for resource in resources if "id" in resource}
 
 
 def changes(summary: automation.UpdateSummary) -> dict[str, int]:
@@ -112,6 +138,47 @@ def test_a_session_has_the_outputs_of_a_shell_and_its_rules_are_put_back(
     assert changes(stack.destroy(show_secrets=False).summary) == {"delete": foreseen["create"]}
     assert place.everything() == []
     assert not os.environ.get("PULUMI_CONFIG_PASSPHRASE")
+
+
+def test_whatever_a_killed_engine_was_making_is_found_again_and_made_once(
+    place: Any, open_it: Any, folder: SessionFolder, target: Target
+) -> None:
+    """Each resource that adoption knows, as if the engine had been killed between AWS's answer and its own note."""
+    stack = open_it(place)(CONFIG)
+    stack.up(show_secrets=False)
+    exported = stack.export_stack()
+    whole = exported.deployment["resources"]
+    before = place.everything()
+
+    lost = [resource for resource in whole if resource["type"] in KINDS]
+    assert {resource["type"] for resource in lost} == KINDS
+    pending = [{"type": "creating", "resource": without(resource, "id", "outputs")} for resource in lost]
+    kept = [resource for resource in whole if resource not in lost]
+    found = adopt(target, SESSION, {"resources": kept, "pending_operations": pending})
+    assert found["pending_operations"] == []
+    # Route tables are alike while they are made, so one may be taken for the other: here they hold routes already.
+    assert ids(found["resources"]) == ids(whole)
+
+    order = [resource["urn"] for resource in whole]
+    resources = sorted(found["resources"], key=lambda resource: order.index(resource["urn"]))
+    stack.import_stack(
+        automation.Deployment(version=exported.version, deployment=exported.deployment | {"resources": resources})
+    )
+    stack.refresh(show_secrets=False)
+    assert set(changes(stack.up(show_secrets=False).summary)) == {"same"}
+    assert place.everything() == before
+    stack.destroy(show_secrets=False)
+    assert place.everything() == []
+
+
+def test_what_aws_does_not_have_stays_pending_and_is_made_anew(place: Any, target: Target) -> None:
+    inputs = {"name": "nothing", "clusterName": "nothing", "nodeGroupName": "n", "addonName": "a", "role": "nothing"}
+    pending = [
+        {"type": "creating", "resource": {"type": kind, "urn": kind, "inputs": inputs | {"subnetId": "subnet-0"}}}
+        for kind in sorted(KINDS | {"aws:ec2/route:Route"})
+    ]
+    found = adopt(target, "rtb-nobody", {"resources": [], "pending_operations": pending})
+    assert found == {"resources": [], "pending_operations": pending}
 
 
 def test_what_is_wrong_with_a_configuration_is_told_once(place: Any, open_it: Any, folder: SessionFolder) -> None:

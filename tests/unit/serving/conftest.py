@@ -34,6 +34,7 @@ class KubeApi:
     logs: dict[str, str] = field(default_factory=dict)
     pod_ports: dict[str, int] = field(default_factory=dict)
     silent: bool = False
+    has_no_logs: bool = False
 
     def app(self) -> Starlette:
         namespaced = "/api/v1/namespaces/{namespace}"
@@ -75,6 +76,8 @@ class KubeApi:
         return JSONResponse({"message": "not found"}, status_code=404)
 
     async def _log(self, request: Request) -> Response:
+        if self.has_no_logs:
+            return JSONResponse({"message": "dial tcp 10.0.0.9:10250: i/o timeout"}, status_code=502)
         return PlainTextResponse(self.logs.get(request.path_params["pod"], ""))
 
     async def _forward(self, socket: WebSocket) -> None:

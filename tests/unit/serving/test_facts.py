@@ -119,17 +119,30 @@ def test_a_running_container_is_dated_and_its_log_is_read_until_it_is_ready(kube
     assert not seen.log
 
 
-def test_when_a_pod_went_away_is_told_by_its_condition_its_last_container_or_its_node(kube_api, target: Target) -> None:
-    ready = [{"type": "Ready", "status": "True", "lastTransitionTime": SINCE}]
+def test_when_a_pod_may_have_gone_away_is_told_by_its_condition_its_last_container_and_its_own_age(
+    kube_api, target: Target
+) -> None:
     unready = [{"type": "Ready", "status": "False", "lastTransitionTime": "2026-12-01T14:00:00Z"}]
     ended = {"terminated": {"exitCode": 1, "finishedAt": "2026-12-01T13:00:00Z"}}
     restarted = [{**container(running={"startedAt": SINCE})[0], "lastState": ended}]
-    once = container(running={"startedAt": SINCE})
-    taken = "2026-12-01T12:00:00Z"
-    for conditions, statuses, hour in ((unready, restarted, 14), (ready, restarted, 13), (ready, once, 12)):
-        kube_api.objects = {"pods": [pod(startTime=taken, conditions=conditions, containerStatuses=statuses)]}
-        (seen,) = look(kube_api, target, ended=AFTER_LAUNCH).pods
-        assert seen.away_since == datetime(2026, 12, 1, hour, tzinfo=UTC)
+    seen_pod = pod(startTime="2026-12-01T12:00:00Z", conditions=unready, containerStatuses=restarted)
+    seen_pod["metadata"]["creationTimestamp"] = "2026-12-01T11:00:00Z"
+    kube_api.objects = {"pods": [seen_pod]}
+    (seen,) = look(kube_api, target, ended=AFTER_LAUNCH).pods
+    assert seen.went_away == tuple(datetime(2026, 12, 1, hour, tzinfo=UTC) for hour in (14, 13, 11, 12))
+    kube_api.objects = {"pods": [pod(conditions=[], containerStatuses=container(running={"startedAt": SINCE}))]}
+    (seen,) = look(kube_api, target, ended=AFTER_LAUNCH).pods
+    assert seen.went_away == ()
+
+
+def test_a_node_that_is_gone_hides_no_pod_by_its_log(kube_api, target: Target) -> None:
+    """Kubernetes tells its pod as running for minutes; only the Ready condition has changed."""
+    unready = [{"type": "Ready", "status": "False", "lastTransitionTime": SINCE}]
+    kube_api.objects = {"pods": [pod(conditions=unready, containerStatuses=container(running={"startedAt": SINCE}))]}
+    kube_api.has_no_logs = True
+    facts = look(kube_api, target, ended=AFTER_LAUNCH)
+    assert facts.unknown == ()
+    assert [(seen.ready_since, seen.log) for seen in facts.pods] == [(None, ())]
 
 
 def test_a_pod_on_its_way_out_serves_nobody(kube_api, target: Target) -> None:

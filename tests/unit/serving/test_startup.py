@@ -36,7 +36,7 @@ def pod(
         name="vllm-0",
         started=None if started is None else at(started),
         ready_since=None if ready is None else at(ready),
-        away_since=None if away is None else at(away),
+        went_away=() if away is None else (at(away),),
         restarts=restarts,
         waiting="ContainerCreating; Pulling: pulling image" if started is None else None,
         log=log,
@@ -158,11 +158,11 @@ def test_a_model_that_loads_again_after_the_start_is_said_to_and_dated() -> None
     away = view(
         replace(WITH_GPUS, pods=(pod(started=41, away=40, restarts=1, log=(CAPTURE,)),)), EXPECTED, marks, now=at(43)
     )
-    assert (away.ready, away.away_since) == (False, at(40))
+    assert (away.ready, away.went_away) == (False, (at(40),))
     assert away.sentence.startswith("Waiting for the model to serve again (the container has restarted once)")
     assert "Capturing" in away.sentence
     back = view(replace(WITH_GPUS, pods=(pod(started=41, ready=47, away=40),)), EXPECTED, marks, now=at(60))
-    assert (back.ready_since, back.away_since, back.sentence) == (at(47), at(40), "The start is over.")
+    assert (back.ready_since, back.went_away, back.sentence) == (at(47), (at(40),), "The start is over.")
     assert back.is_newer_than(at(12))
     assert not back.is_newer_than(at(48))
     assert not back.is_newer_than(None)

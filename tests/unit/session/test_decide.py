@@ -10,6 +10,7 @@ import pytest
 from automation.session.decide import (
     ACCEPT_TRIES,
     DESTROY_TRIES,
+    ON_DEMAND_UP_TRIES,
     SWEEP_TRIES,
     Decision,
     Interrupt,
@@ -116,6 +117,12 @@ def test_an_up_that_fails_and_fails_is_tried_until_it_would_come_too_late(case: 
     assert starts(at(failing, case.plan.moments.drain - case.plan.budget.total)) == "give-up"
 
 
+def test_on_demand_an_up_that_fails_and_fails_is_given_up_since_no_fee_is_spent(case: Any) -> None:
+    runs = tuple(run("up", case.plan.moments.prepare_by, number=n, code=9) for n in range(1, ON_DEMAND_UP_TRIES + 1))
+    request = case.record.request.model_copy(update={"capacity": "on-demand"})
+    assert starts(at(case.with_record(operations=runs, request=request), case.plan.moments.start)) == "give-up"
+
+
 def test_a_stack_that_comes_too_late_to_serve_is_given_up(case: Any) -> None:
     now = case.plan.moments.drain - case.plan.budget.total
     assert starts(at(case.seeing(reservation_state="active"), now)) == "give-up"
@@ -158,6 +165,19 @@ def test_a_group_that_aws_suspended_is_woken(started: Any, group: Group) -> None
     assert starts(at(started.seeing(group=asleep), started.plan.moments.start + MINUTE)) == "raise-nodes"
 
 
+def test_nodes_that_were_raised_without_a_note_of_it_are_raised_once_more(started: Any) -> None:
+    unnoted = started.with_record(raised=None).seeing(reservation_state="active", startup=None)
+    assert starts(at(unnoted, started.plan.moments.start + MINUTE)) == "raise-nodes"
+
+
+def test_what_serves_is_not_given_up_near_the_end_whatever_the_group_looks_like(serving: Any, group: Group) -> None:
+    late = serving.plan.moments.drain - 2 * MINUTE
+    for seen in (None, Unknown(reason="no"), group(0), replace(group(1), suspended=("Terminate",))):
+        decision = at(serving.seeing(group=seen), late)
+        assert isinstance(decision, Wait)
+        assert decision.phase == "serve"
+
+
 def test_the_start_is_watched_and_says_what_it_waits_for(started: Any) -> None:
     decision = at(started, started.plan.moments.start + MINUTE)
     assert isinstance(decision, Wait)
@@ -198,6 +218,11 @@ def test_a_failed_acceptance_is_tried_again_and_then_left_to_people(started: Any
     hopeless = at(failed.with_record(acceptance_failures=ACCEPT_TRIES), now + MINUTE)
     assert isinstance(hopeless, Wait)
     assert hopeless.phase == "accept"
+    # A container that has started anew since then is another one.
+    anew = failed.with_record(acceptance_failures=ACCEPT_TRIES).seeing(
+        startup=replace(started.ready, ready_since=now + 5 * MINUTE)
+    )
+    assert starts(at(anew, now + 6 * MINUTE)) == "accept"
 
 
 def test_a_model_that_goes_away_is_accepted_anew(serving: Any) -> None:
@@ -220,6 +245,13 @@ def test_an_aws_that_does_not_tell_the_reservations_state_stops_no_serving(servi
     late = serving.plan.moments.drain - MINUTE
     for seen in (Unknown(reason="throttled"), "unavailable"):
         blind = at(serving.seeing(reservation_state=seen), late)
+        assert isinstance(blind, Wait)
+        assert blind.phase == "serve"
+
+
+def test_an_aws_that_does_not_tell_of_the_node_group_stops_no_serving(serving: Any) -> None:
+    for seen in (Unknown(reason="throttled"), None):
+        blind = at(serving.seeing(group=seen), serving.plan.moments.start + HOUR)
         assert isinstance(blind, Wait)
         assert blind.phase == "serve"
 
@@ -298,6 +330,11 @@ def test_an_operation_that_does_not_stop_when_asked_is_ended_an_hour_later(case:
     hangs = case.with_record(operations=(asked,), end_asked=now).seeing(operation=seen)
     assert isinstance(at(hangs, now + HOUR), Wait)
     assert isinstance(at(hangs, now + HOUR + SECOND), Kill)
+    # What was killed is made good, however late that is: EKS bills until then.
+    late = case.plan.moments.sweep_by + 5 * HOUR
+    gone = replace(asked, ended=late, exit_code=None)
+    killed = hangs.with_record(operations=(run("up", now - 9 * HOUR), gone), drain_asked=now).seeing(operation=None)
+    assert starts(at(killed, late + MINUTE)) == "destroy"
 
 
 def test_a_running_destroy_is_left_alone(case: Any) -> None:

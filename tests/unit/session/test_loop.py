@@ -21,6 +21,7 @@ from automation.session.entries import (
     BlockKnown,
     Closed,
     EndAsked,
+    EndpointLost,
     Entry,
     FaultSeen,
     NodesRaised,
@@ -93,7 +94,7 @@ class World:
             instances=(),
             usage=(),
             unseen=frozenset(),
-            startup=self.startup(now, marks if ready else None) if self.desired else None,
+            startup=self.startup(now, marks if ready else None) if self.desired and record.raised else None,
         )
 
     def startup(self, now: datetime, marks: tuple[StartupMark, ...] | None) -> StartupView:
@@ -101,7 +102,9 @@ class World:
         away = [(since, back) for since, back in self.outages if since <= now]
         since, back = away[-1] if away else (None, self.raised_at + 12 * MINUTE)
         ready = marks is not None and back <= now
-        return replace(self.case.ready, ready_since=back if ready else None, away_since=since, ended=marks or ())
+        return replace(
+            self.case.ready, ready_since=back if ready else None, went_away=(since,) if since else (), ended=marks or ()
+        )
 
     # What is done.
     def start(self, name: Any, folder: SessionFolder, journal: Journal, now: datetime, environment: object) -> None:
@@ -191,7 +194,9 @@ def folder(tmp_path: Path, record: Record) -> SessionFolder:
     )
     assert record.block is not None
     fee = record.block.fee_usd
-    bought = PurchaseConfirmed(at=record.opened, offering_id="cb-1", reservation_id="cr-1", fee_usd=fee)
+    bought = PurchaseConfirmed(
+        at=record.opened, offering_id="cb-1", reservation_id=record.block.reservation_id, fee_usd=fee
+    )
     journal.write(bought)
     journal.write(BlockKnown(at=record.opened, block=record.block))
     return folder
@@ -397,8 +402,54 @@ def test_an_endpoint_that_went_away_is_accepted_anew_and_its_minutes_are_no_serv
     assert record.outcome == "ok"
     assert [lost.since for lost in record.interruptions] == [went]
     assert any("away from 16:30:13" in fault.what for fault in record.faults)
-    restart = minutes_lost(record).lost["restart"]
-    assert minutes <= restart <= minutes + Decimal("0.2")
+    # It counts as served again from the second acceptance on, which comes with the next look.
+    assert record.acceptance_at is not None
+    anew = Decimal((record.acceptance_at - went) / MINUTE)
+    assert minutes_lost(record).lost["restart"] == pytest.approx(anew, abs=Decimal("0.01"))
+    assert minutes <= anew <= minutes + 10
+
+
+def test_of_two_pods_that_went_away_the_first_one_begins_the_loss(
+    world: World, target: Target, folder: SessionFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    went = world.case.plan.moments.start + 5 * HOUR
+    world.outages = [(went, went + 9 * MINUTE)]
+    alone = world.startup
+
+    def two_pods(now: datetime, marks: tuple[StartupMark, ...] | None) -> StartupView:
+        seen = alone(now, marks)
+        other = (went + 7 * MINUTE, world.case.plan.moments.start) if seen.went_away else ()
+        return replace(seen, went_away=(*other, *seen.went_away))
+
+    monkeypatch.setattr(world, "startup", two_pods)
+    record = run(target, folder, Quiet())
+    assert [lost.since for lost in record.interruptions] == [went]
+
+
+def test_a_session_killed_between_seeing_a_loss_and_saying_so_counts_all_of_it(
+    world: World, target: Target, folder: SessionFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    went = world.case.plan.moments.start + 5 * HOUR
+    world.outages = [(went, went + 3 * HOUR)]
+
+    class Dies(Journal):
+        def write(self, entry: Entry) -> None:
+            super().write(entry)
+            if isinstance(entry, EndpointLost) and not died:
+                died.append(entry)
+                raise KeyboardInterrupt
+
+    died: list[Entry] = []
+    monkeypatch.setattr(loop, "Journal", Dies)
+    with pytest.raises(KeyboardInterrupt):
+        run(target, folder, Quiet())
+    # Nobody looks for hours; when somebody does, the endpoint is back, and serves again once it is accepted.
+    world.time += 4 * HOUR
+    record = run(target, folder, Quiet())
+    assert record.acceptance_at is not None
+    assert record.acceptance_at > went + 4 * HOUR
+    lost = Decimal((record.acceptance_at - went) / MINUTE)
+    assert minutes_lost(record).lost["restart"] == pytest.approx(lost, abs=Decimal("0.01"))
 
 
 def test_a_block_whose_payment_failed_is_not_called_paid(world: World, target: Target, folder: SessionFolder) -> None:
@@ -406,6 +457,7 @@ def test_a_block_whose_payment_failed_is_not_called_paid(world: World, target: T
     record = run(target, folder, Quiet())
     assert world.done == ["sweep"]
     assert (record.outcome, record.purchases, record.paid_block) == ("nothing was bought", (), None)
+    assert "US$0 are spent" in str(rent._never_served(record))
     report = json.loads((folder.root / "report.json").read_text(encoding="utf-8"))
     assert (report["cost"]["block_usd"], report["block"], report["paid_minutes"]) == (0, None, 0)
     assert "took no money" in report["faults"][0]["what"]
