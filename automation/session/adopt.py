@@ -2,12 +2,13 @@
 
 An engine that is killed has asked AWS for things that no state knows. The next `up` would ask again: AWS refuses a
 second cluster or log group of the same name, for the rest of a paid block, and a second VPC would be left behind. So
-what AWS has of the pending creations is adopted here, by its name or by the session's tag. What is not in these tables
-is attached or written a second time without harm, or found by the sweep.
+what AWS has of the pending creations is adopted here, by its name or by the session's tag; what has no id that could be
+told, as a route, is taken back and made anew. The rest can be asked for a second time without harm.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from automation.aws_errors import aws_errors
@@ -20,6 +21,8 @@ Inputs = Mapping[str, Any]
 _NOT_THERE = frozenset(
     {
         "InvalidLaunchTemplateName.NotFoundException",
+        "InvalidRoute.NotFound",
+        "InvalidRouteTableID.NotFound",
         "NoSuchEntity",
         "NoSuchEntityException",
         "ResourceNotFoundException",
@@ -56,6 +59,8 @@ def _found(target: Target, session: str, resource: Mapping[str, Any], claimed: C
             if kind in _BY_TAG:
                 ids = _by_tag(target, session, _BY_TAG[kind], inputs)
                 return next((each for each in ids if each not in claimed), None)
+            if kind in TAKEN_BACK:
+                TAKEN_BACK[kind](target, inputs)
     except AwsSaysNo as error:
         if error.code not in _NOT_THERE:
             raise
@@ -118,6 +123,17 @@ def _nat_gateway(target: Target, inputs: Inputs) -> str | None:
     return found[0]["NatGatewayId"]
 
 
+def _rule(target: Target, inputs: Inputs, *, egress: bool) -> str | None:
+    rules = target.client("ec2").describe_security_group_rules(
+        Filters=[{"Name": "group-id", "Values": [inputs["securityGroupId"]]}]
+    )["SecurityGroupRules"]
+    for rule in rules:
+        peer = rule.get("ReferencedGroupInfo", {}).get("GroupId")
+        if rule["IsEgress"] is egress and peer == inputs.get("referencedSecurityGroupId"):
+            return rule["SecurityGroupRuleId"]
+    return None
+
+
 _BY_NAME: Mapping[str, Callable[[Target, Inputs], str | None]] = {
     "aws:cloudwatch/logGroup:LogGroup": _log_group,
     "aws:ec2/launchTemplate:LaunchTemplate": _launch_template,
@@ -127,6 +143,8 @@ _BY_NAME: Mapping[str, Callable[[Target, Inputs], str | None]] = {
     "aws:eks/nodeGroup:NodeGroup": _node_group,
     "aws:iam/role:Role": _role,
     "aws:iam/rolePolicy:RolePolicy": _role_policy,
+    "aws:vpc/securityGroupEgressRule:SecurityGroupEgressRule": partial(_rule, egress=True),
+    "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule": partial(_rule, egress=False),
 }
 
 
@@ -164,6 +182,37 @@ _BY_TAG: Mapping[str, _Tagged] = {
 
 KINDS = frozenset({*_BY_NAME, *_BY_TAG})
 """The types, in Pulumi's words, that can be adopted."""
+
+
+def _take_back_route(target: Target, inputs: Inputs) -> None:
+    target.client("ec2").delete_route(
+        RouteTableId=inputs["routeTableId"], DestinationCidrBlock=inputs["destinationCidrBlock"]
+    )
+
+
+def _take_back_route_table_association(target: Target, inputs: Inputs) -> None:
+    ec2 = target.client("ec2")
+    for table in ec2.describe_route_tables(RouteTableIds=[inputs["routeTableId"]])["RouteTables"]:
+        for association in table.get("Associations", []):
+            if association.get("SubnetId") == inputs["subnetId"]:
+                ec2.disassociate_route_table(AssociationId=association["RouteTableAssociationId"])
+
+
+def _take_back_pod_identity(target: Target, inputs: Inputs) -> None:
+    eks, cluster = target.client("eks"), str(inputs["clusterName"])
+    found = eks.list_pod_identity_associations(
+        clusterName=cluster, namespace=inputs["namespace"], serviceAccount=inputs["serviceAccount"]
+    )["associations"]
+    for association in found:
+        eks.delete_pod_identity_association(clusterName=cluster, associationId=association["associationId"])
+
+
+# What is made within a moment, holds nothing, and has an id that only its provider can tell.
+TAKEN_BACK: Mapping[str, Callable[[Target, Inputs], None]] = {
+    "aws:ec2/route:Route": _take_back_route,
+    "aws:ec2/routeTableAssociation:RouteTableAssociation": _take_back_route_table_association,
+    "aws:eks/podIdentityAssociation:PodIdentityAssociation": _take_back_pod_identity,
+}
 
 
 def _by_tag(target: Target, session: str, row: _Tagged, inputs: Inputs) -> Iterator[str]:

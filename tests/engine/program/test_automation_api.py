@@ -12,7 +12,7 @@ import pytest
 from pulumi import automation
 
 from automation.clock import AwsClock
-from automation.session.adopt import KINDS, adopt
+from automation.session.adopt import KINDS, TAKEN_BACK, adopt
 from automation.session.engine import diagnostics, engine_environment, open_stack, workspace_files
 from automation.session.folder import SessionFolder, session_folder
 from automation.target import Target
@@ -165,8 +165,20 @@ def test_whatever_a_killed_engine_was_making_is_found_again_and_made_once(
         automation.Deployment(version=exported.version, deployment=exported.deployment | {"resources": resources})
     )
     stack.refresh(show_secrets=False)
-    assert set(changes(stack.up(show_secrets=False).summary)) == {"same"}
+    same = changes(stack.up(show_secrets=False).summary)
+    assert same.keys() == {"same"}
     assert place.everything() == before
+
+    # What has no id that could be told is taken back. The state still knows it here, so a refresh says how much it was.
+    taken = [without(resource, "id") for resource in whole if resource["type"] in TAKEN_BACK]
+    assert {resource["type"] for resource in taken} == set(TAKEN_BACK)
+    pending = [{"type": "creating", "resource": resource} for resource in taken]
+    for _ in range(2):
+        assert adopt(target, SESSION, {"pending_operations": pending})["pending_operations"] == pending
+    deleted = changes(stack.refresh(show_secrets=False).summary)["delete"]
+    assert deleted >= len(taken)
+    assert changes(stack.up(show_secrets=False).summary) == {"same": same["same"] - deleted, "create": deleted}
+    assert len(place.everything()) == len(before)
     stack.destroy(show_secrets=False)
     assert place.everything() == []
 
@@ -174,8 +186,15 @@ def test_whatever_a_killed_engine_was_making_is_found_again_and_made_once(
 def test_what_aws_does_not_have_stays_pending_and_is_made_anew(place: Any, target: Target) -> None:
     inputs = {"name": "nothing", "clusterName": "nothing", "nodeGroupName": "n", "addonName": "a", "role": "nothing"}
     pending = [
-        {"type": "creating", "resource": {"type": kind, "urn": kind, "inputs": inputs | {"subnetId": "subnet-0"}}}
-        for kind in sorted(KINDS | {"aws:ec2/route:Route"})
+        {
+            "type": "creating",
+            "resource": {
+                "type": kind,
+                "urn": kind,
+                "inputs": inputs | {"subnetId": "subnet-0", "securityGroupId": "sg-00000000000000000"},
+            },
+        }
+        for kind in sorted(KINDS)
     ]
     found = adopt(target, "rtb-nobody", {"resources": [], "pending_operations": pending})
     assert found == {"resources": [], "pending_operations": pending}

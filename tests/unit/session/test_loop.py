@@ -16,6 +16,7 @@ from automation.accounts.minutes import minutes_lost
 from automation.errors import AwsSaysNo, LeftBehind, MachineInTheWay
 from automation.serving.startup import StartupView
 from automation.session import loop, rent, steps
+from automation.session.decide import Kill, decide
 from automation.session.display import Quiet
 from automation.session.entries import (
     BlockKnown,
@@ -362,6 +363,20 @@ def test_a_machine_that_is_in_the_way_for_a_while_ends_no_paid_session(
     assert world.done == STRAIGHT
     assert [fault.what for fault in record.faults] == ["up: This machine refused: Cannot allocate memory."]
     assert record.outcome == "ok"
+
+
+def test_an_operation_that_does_not_stop_is_ended_and_the_session_goes_on(
+    world: World, target: Target, folder: SessionFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended: list[str] = []
+    decisions = [Kill(phase="prepare", why="it has not stopped within 1:00:00")]
+    monkeypatch.setattr(loop, "decide", lambda *given: decisions.pop() if decisions else decide(*given))
+    monkeypatch.setattr(loop, "kill", lambda record: ended.append(record.session))
+    before = world.time
+    run(target, folder, Quiet(), until=lambda record: bool(ended))
+    assert ended == [folder.session]
+    assert world.time > before
+    assert run(target, folder, Quiet()).outcome == "ok"
 
 
 def test_a_journal_that_cannot_be_written_ends_the_loop(

@@ -16,7 +16,7 @@ from automation.session import operations
 from automation.session.entries import Opened, OperationStarted
 from automation.session.folder import SessionFolder, session_folder
 from automation.session.journal import Journal
-from automation.session.operations import LastWord, SeenOperation, interrupt, poll, since_boot, start
+from automation.session.operations import LastWord, SeenOperation, interrupt, kill, poll, since_boot, start
 from automation.session.request import RentRequest
 
 NOW = datetime(2026, 12, 1, 11, 30, tzinfo=UTC)
@@ -52,6 +52,28 @@ def child(journal: Journal) -> Any:
 def ended(process: subprocess.Popen[bytes]) -> None:
     process.kill()
     process.wait(timeout=30)
+
+
+def test_a_child_that_hears_no_question_is_ended_with_all_that_it_has_started(journal: Journal) -> None:
+    deaf = "import signal, subprocess, sys, time; signal.signal(signal.SIGINT, signal.SIG_IGN); "
+    both = f"{deaf}engine = subprocess.Popen([sys.executable, '-c', {deaf + 'time.sleep(600)'!r}]); "
+    process = subprocess.Popen(
+        [sys.executable, "-c", f"{both}print(engine.pid, flush=True); time.sleep(600)"],
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    engine = psutil.Process(int(process.stdout.readline()))
+    born = since_boot(psutil.Process(process.pid))
+    journal.write(OperationStarted(at=NOW, number=1, name="up", pid=process.pid, process_started=born))
+    interrupt(journal.record(), journal, NOW)
+    assert process.poll() is None
+    kill(journal.record())
+    assert process.wait(timeout=30) == -signal.SIGKILL
+    engine.wait(timeout=30)
+    process.stdout.close()
+    # Once more it ends nobody: the pid may be anybody's by then.
+    kill(journal.record())
 
 
 def test_a_running_child_is_seen_by_anybody(folder: SessionFolder, journal: Journal, child: Any) -> None:
