@@ -220,7 +220,8 @@ class Stack:
 
 
 # Of a kind that adoption does not look for.
-PENDING = {"type": "creating", "resource": {"type": "aws:ec2/route:Route", "urn": "urn:route", "inputs": {}}}
+_ATTACHMENT = "aws:iam/rolePolicyAttachment:RolePolicyAttachment"
+PENDING = {"type": "creating", "resource": {"type": _ATTACHMENT, "urn": "urn:attachment", "inputs": {}}}
 
 
 @pytest.mark.parametrize(
