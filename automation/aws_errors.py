@@ -18,6 +18,7 @@ from botocore.exceptions import (
     SSOError,
     TokenRetrievalError,
 )
+from botocore.parsers import ResponseParserError
 
 from automation.errors import NOTHING, AwsSaysNo, AwsUnreachable, CredentialsMissing, RentblockError
 
@@ -53,6 +54,13 @@ def aws_errors(doing: str, *, cost: str = NOTHING) -> Iterator[None]:
     """Translate what botocore raises inside the block. `doing` completes "AWS did not answer while …"."""
     try:
         yield
+    except ResponseParserError as error:
+        # A proxy's page instead of AWS's answer, or an answer without any form.
+        raise AwsUnreachable(
+            happened=f"What answered while {doing} does not speak as AWS does.",
+            cost=cost,
+            remedy="Check the region's name, and the proxy; then run the same verb again.",
+        ) from error
     except (ClientError, BotoCoreError, HTTPClientError) as error:
         raise translated(error, doing, cost) from error
 

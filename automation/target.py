@@ -159,7 +159,8 @@ def home_from(environ: Mapping[str, str]) -> Path:
 
 
 def target_from_environment() -> Target:
-    """The target of a detached child, by the function that `RENTBLOCK_TARGET_FACTORY` ("module:function") names."""
+    """The target of a detached child, and of a program that names none: made by the function that
+    `RENTBLOCK_TARGET_FACTORY` ("module:function") names, else the user's AWS account."""
     module_name, _, function_name = os.environ.get(TARGET_FACTORY_VARIABLE, _DEFAULT_FACTORY).partition(":")
     try:
         factory = getattr(importlib.import_module(module_name), function_name)

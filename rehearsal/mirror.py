@@ -9,6 +9,8 @@ from pathlib import Path
 
 import yaml
 
+from automation.errors import InvalidRequest
+
 # How a stack's secrets are encrypted belongs to the real stack; the world has a passphrase of its own.
 _ENCRYPTION_KEYS = ("encryptionsalt", "encryptedkey", "secretsprovider")
 
@@ -26,6 +28,7 @@ def mirror(checkout: Path, into: Path, inside: Path = Path()) -> Path:
 
     Raises:
         OSError: the disk is full or `into` exists.
+        InvalidRequest: a stack file is no YAML.
     """
     into.mkdir(mode=0o700)
     for entry in checkout.iterdir():
@@ -47,5 +50,13 @@ def stack_names(project: Path) -> tuple[str, ...]:
 
 
 def _copy_stack_file(file: Path, copy: Path) -> None:
-    settings = yaml.safe_load(file.read_text()) or {}
+    remedy = "Put it right and try again."
+    try:
+        settings = yaml.safe_load(file.read_text()) or {}
+    except yaml.YAMLError as error:
+        where = getattr(error, "problem_mark", None)
+        line = f" in line {where.line + 1}" if where else ""
+        raise InvalidRequest(happened=f"{file.name} is no YAML{line}.", remedy=remedy) from error
+    if not isinstance(settings, dict):
+        raise InvalidRequest(happened=f"{file.name} holds no keys.", remedy=remedy)
     copy.write_text(yaml.safe_dump({key: value for key, value in settings.items() if key not in _ENCRYPTION_KEYS}))

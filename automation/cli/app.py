@@ -161,6 +161,8 @@ def _add_rent(app: typer.Typer, make_target: MakeTarget, before_change: BeforeCh
                 )
                 target = make_target(None)
                 found = begin(request, target, ask_for_the_fee(err, request), Lines(err))
+            err.print(Text(f"Go on after an interruption: rentblock rent --session {found.session}"))
+            err.print(Text(f"End it before its time:      rentblock down --session {found.session}"))
             with display_on(err) as display:
                 record = resume(target, found.session, display)
             _finish(err, target.home, record)
@@ -286,6 +288,11 @@ def _finish(err: Console, home: Path, record: "Record") -> None:
     outcome = record.outcome or "still open"
     err.print(Text(f"Session {record.session}: {outcome}. Its report: {find(home, record.session).root}/report.html"))
     if record.residual:
+        for left in record.residual:
+            err.print(Text(f"Left: {left.kind} {left.resource_id} in {left.region}, US${left.usd_per_day} a day."))
+        err.print(
+            Text(f"`rentblock down --session {record.session}` tries again; what it leaves is to delete by hand.")
+        )
         raise typer.Exit(ExitCode.LEFT_BEHIND)
     if record.released:
         raise typer.Exit(ExitCode.PURCHASE)

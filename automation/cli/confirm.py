@@ -44,7 +44,9 @@ def ask_to_end(console: Console, session: str, *, yes: bool) -> None:
     """Ask before a session is ended. Raises Refused for any answer but its id."""
     if yes:
         return
-    console.print(Text(f"Session {session} is drained, destroyed and swept. Nothing of its block's fee comes back."))
+    console.print(
+        Text(f"Session {session} will be drained, destroyed and swept. Nothing of its block's fee comes back.")
+    )
     if console.is_interactive and Prompt.ask(f"Type {session} to end it", console=console).strip() == session:
         return
     raise Refused(

@@ -61,7 +61,7 @@ def display_on(console: Console) -> Iterator[Display]:
 def panel(progress: Progress) -> Panel:
     """Phase, AWS's time, what is waited for, the last thing AWS said, and the fee meter."""
     rows = Table.grid(padding=(0, 2))
-    until = f" (until {progress.until:%H:%M:%S} at the latest)" if progress.until else ""
+    until = f" (next look {progress.until:%H:%M:%S} at the latest)" if progress.until else ""
     for name, value in (
         ("phase", progress.phase or "-"),
         ("AWS time", f"{progress.now:%Y-%m-%d %H:%M:%S} UTC"),

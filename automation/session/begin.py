@@ -1,14 +1,17 @@
 """The beginning of a session: find an offer, have it approved, buy it once. Everything here can still be refused."""
 
+import fcntl
 import os
 import secrets
 import string
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
+from pathlib import Path
 
-from automation.errors import InvalidRequest, Refused, RentblockError
+from automation.errors import InvalidRequest, Refused, RentblockError, machine_error
 from automation.market import reservations
 from automation.market.purchase import Approval, buy, settle
 from automation.pins import not_known, require_pins
@@ -18,6 +21,7 @@ from automation.session.entries import BlockKnown, Closed, EndAsked, Opened, Pha
 from automation.session.folder import SessionFolder, session_folder, sessions
 from automation.session.journal import Journal, alone
 from automation.session.plan import budget_of
+from automation.session.record import Record
 from automation.session.request import RentRequest, catalogue_problems, invalid
 from automation.session.shortlist import ON_DEMAND, best_offer, on_demand, search
 from automation.target import Target
@@ -45,20 +49,42 @@ def begin(request: RentRequest, target: Target, approve: Approve, display: Displ
     refuse_stand_ins(target, os.environ)
     check_account(target)
     check_request(request)
-    _nothing_left_open(request, target)
-    if request.reservation_id:
-        block = _bought_elsewhere(request, target, show)
-        _require_all(target, request, block, show)
-        return _open(request, target, block)
-    if request.capacity == "on-demand":
-        offer = on_demand(request, target)
-        block = replace(offer.bought_as(ON_DEMAND), offering_id=None, fee_usd=Decimal(0))
-        _require_all(target, request, block, show)
-        _approved(approve, offer)
-        return _open(request, target, block)
-    offer = best_offer(search(request, target))
-    _require_all(target, request, offer.bought_as(_NOT_BOUGHT_YET), show)
-    return _buy(request, target, offer, _approved(approve, offer))
+    with _one_at_a_time(target.home):
+        _nothing_left_open(request, target)
+        if request.reservation_id:
+            block = _bought_elsewhere(request, target, show)
+            _require_all(target, request, block, show)
+            return _open(request, target, block)
+        if request.capacity == "on-demand":
+            offer = on_demand(request, target)
+            block = replace(offer.bought_as(ON_DEMAND), offering_id=None, fee_usd=Decimal(0))
+            _require_all(target, request, block, show)
+            _approved(approve, offer)
+            return _open(request, target, block)
+        offer = best_offer(search(request, target))
+        _require_all(target, request, offer.bought_as(_NOT_BOUGHT_YET), show)
+        return _buy(request, target, offer, _approved(approve, offer))
+
+
+@contextmanager
+def _one_at_a_time(home: Path) -> Iterator[None]:
+    """Let one process of this machine look for what it has and buy: two that looked at once would both find nothing,
+    and both buy. The kernel gives the lock back when its holder dies."""
+    try:
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        file = os.fdopen(os.open(home / "buying.lock", os.O_RDWR | os.O_CREAT, 0o600), "r+", encoding="utf-8")
+    except OSError as error:
+        raise machine_error(error) from error
+    with file:
+        try:
+            fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise Refused(
+                happened="Another rentblock of this machine is about to rent.",
+                cost="Nothing was bought by this one.",
+                remedy="Wait until it has, or has stopped; then look with `rentblock status` and ask again.",
+            ) from error
+        yield
 
 
 def check_request(request: RentRequest) -> None:
@@ -128,9 +154,9 @@ def _nothing_left_open(request: RentRequest, target: Target) -> None:
                 cost="Nothing was bought.",
                 remedy=f"Go on with it: `rentblock rent --session {record.session}`.",
             )
-        if request.pay_usd is not None and record.outcome is None and record.purchases and record.request == request:
+        if request.pay_usd is not None and record.outcome is None and record.purchases and _same(record, request):
             raise Refused(
-                happened=f"Session {record.session} has bought a block for this very request, and is not over.",
+                happened=f"Session {record.session} has bought a block for such a request, and is not over.",
                 cost="Nothing more was bought.",
                 remedy=f"Go on: `rentblock rent --session {record.session}`; for one more, agree when asked.",
             )
@@ -140,6 +166,15 @@ def _nothing_left_open(request: RentRequest, target: Target) -> None:
                 cost="Nothing more was bought.",
                 remedy=f"Go on with it: `rentblock rent --session {record.session}`.",
             )
+
+
+def _same(record: Record, request: RentRequest) -> bool:
+    """Whether a request wants what a session has: caps, regions and the like do not make it another wish."""
+    wanted, has = (
+        (wish.model, wish.instance_type, wish.instance_count, wish.hours, wish.capacity)
+        for wish in (request, record.request)
+    )
+    return wanted == has
 
 
 def _buy(request: RentRequest, target: Target, offer: Offer, approval: Approval) -> SessionFolder:

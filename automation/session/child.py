@@ -6,6 +6,7 @@ stands in `result.json`; without one it was killed. Pulumi's errors are translat
 
 import fcntl
 import os
+import re
 import signal
 import socket
 import sys
@@ -51,6 +52,8 @@ _LINE_LIMIT_S = 30.0
 _LINE_LOOK_S = 0.2
 _MOST_CHARACTERS = 500
 _KUBERNETES = "kubernetes:"
+# So Pulumi's Automation API tells of an engine that was ended by a signal.
+_KILLED = re.compile(r"^\s*code: -(\d+)", re.MULTILINE)
 _asked_to_stop = threading.Event()
 
 
@@ -207,6 +210,8 @@ def _recover(work: Work) -> None:
 
 def _told(name: str, logs: Path, error: auto.CommandError) -> str:
     """The engine's own words on what went wrong, and where all of them are."""
+    if killed := _KILLED.search(str(error)):
+        return f"The engine was ended by signal {killed[1]}. The next try goes on from there. (All of it: {logs})"
     said = diagnostics(logs / f"{name}.events") or " ".join(str(error).split())[-_MOST_CHARACTERS:]
     return f"{said} (all of it: {logs})"
 

@@ -36,7 +36,7 @@ from automation.session.outputs import Outputs, api_key, read_outputs
 from automation.session.plan import plan_of
 from automation.session.record import Record
 from automation.session.request import RentRequest
-from automation.target import Target, aws_target
+from automation.target import Target, target_from_environment
 from planning.catalogue import load
 
 _LET_GO_S = 20.0
@@ -75,10 +75,11 @@ def rent(
 ) -> Iterator[Session]:
     """Rent, prepare, start and prove a session; give it; end it and prove that nothing is left.
 
-    `target` None is the real account. Without `approve`, the fee must be exactly the request's `pay_usd`. Raises what
-    `begin` raises, AcceptanceFailed when it never served, LeftBehind when the sweep found something at the end.
+    `target` None is the real account, and inside a rehearsal the simulated one. Without `approve`, the fee must be
+    exactly the request's `pay_usd`. Raises what `begin` raises, AcceptanceFailed when it never served, LeftBehind when
+    the sweep found something at the end.
     """
-    where = target or aws_target()
+    where = target or target_from_environment()
     show = display or Quiet()
     folder = begin(request, where, approve or approve_exactly(request.pay_usd), show)
     try:
@@ -103,7 +104,7 @@ def run_to_end(
     """Rent a session and run it until its block is over and it is swept, or until `until` says so after a look.
 
     Raises what `begin` and `run` raise."""
-    where = target or aws_target()
+    where = target or target_from_environment()
     show = display or Quiet()
     folder = begin(request, where, approve or approve_exactly(request.pay_usd), show)
     return run(where, folder, show, until=until)

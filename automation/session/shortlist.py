@@ -47,10 +47,11 @@ def search(request: RentRequest, target: Target) -> tuple[RankedOffer, ...]:
         )
     ranked = _ranked(request, found.offers)
     judged = [
-        replace(each, refused=each.refused or _wrong_place(each.offer) or _wrong_length(each.offer, request))
+        replace(each, refused=_wrong_length(each.offer, request) or _wrong_place(each.offer) or each.refused)
         for each in ranked
     ]
-    return tuple(sorted(judged, key=lambda each: each.refused is not None))
+    # The reason that is told when nothing is left is that of the first: one of the length that was asked for.
+    return tuple(sorted(judged, key=lambda each: (each.refused is not None, bool(_wrong_length(each.offer, request)))))
 
 
 def best_offer(ranked: tuple[RankedOffer, ...]) -> Offer:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from automation.errors import InvalidRequest
 from rehearsal.control import ControlServer, WorldAddress, WorldUnreachable
 from rehearsal.environment import WorldFolder, child_environment
 from rehearsal.mirror import mirror, project_of, stack_names
@@ -119,3 +120,15 @@ def test_whoever_stands_in_a_sub_folder_stands_in_the_mirror_and_not_in_the_chec
 
 def test_a_folder_of_no_project_has_none(tmp_path: Path) -> None:
     assert project_of(tmp_path) is None
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [("config:\n  a: [1\nb: {", "Pulumi.dev.yaml is no YAML in line"), ("- a", "Pulumi.dev.yaml holds no keys.")],
+)
+def test_a_stack_file_that_is_broken_is_named(tmp_path: Path, content: str, said: str) -> None:
+    (tmp_path / "checkout").mkdir()
+    (tmp_path / "checkout" / "Pulumi.dev.yaml").write_text(content)
+    with pytest.raises(InvalidRequest) as caught:
+        mirror(tmp_path / "checkout", tmp_path / "into")
+    assert caught.value.happened.startswith(said)

@@ -5,6 +5,7 @@ import errno
 import pytest
 from botocore import exceptions as botocore_exceptions
 from botocore.exceptions import BotoCoreError, ClientError
+from botocore.parsers import ResponseParserError
 
 from automation import errors
 from automation.aws_errors import aws_errors, translated
@@ -48,6 +49,12 @@ def test_what_aws_answers_becomes_an_error_of_ours(code: str, kind: type[Rentblo
     with pytest.raises(kind, match="while looking") as caught, aws_errors("looking"):
         raise client_error(code)
     assert "AWS's words" in caught.value.happened
+
+
+def test_a_page_that_is_not_aws_answer_is_an_aws_that_does_not_answer() -> None:
+    """A proxy's sign-in page, or whoever answers under a region's misspelt name."""
+    with pytest.raises(errors.AwsUnreachable, match="does not speak as AWS does"), aws_errors("looking"):
+        raise ResponseParserError("invalid XML received")
 
 
 def test_aws_own_code_is_kept() -> None:

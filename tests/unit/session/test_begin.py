@@ -246,6 +246,40 @@ def test_a_block_longer_than_asked_for_is_not_bought_however_cheap_its_hours(
     assert refused == {"cb-1": None, "cb-long": "it lasts 48 hours, and 24 were asked for"}
 
 
+def test_two_who_rent_at_the_same_time_do_not_both_buy(market: Market, target: Target, requests: Requests) -> None:
+    """Both would look, find nothing, and pay."""
+    wish = requests(pay_usd="3100.03")
+
+    def meanwhile(offer: Offer) -> Approval:
+        with pytest.raises(Refused, match="Another rentblock of this machine"):
+            begin(wish, target, yes)
+        return yes(offer)
+
+    begin(wish, target, meanwhile)
+    assert market.bought == [("cb-1", Decimal("3100.03"))]
+
+
+@pytest.mark.parametrize(
+    "aside", [{"max_fee_usd": "3500"}, {"regions": ["us-west-2"]}, {"parallel": 8}, {"caches": "warm"}]
+)
+def test_a_fee_agreed_to_beforehand_is_agreed_to_once_whatever_else_is_said(
+    market: Market, target: Target, requests: Requests, aside: dict[str, Any]
+) -> None:
+    begin(requests(pay_usd="3100.03"), target, yes)
+    with pytest.raises(Refused, match="for such a request"):
+        begin(requests(pay_usd="3100.03", **aside), target, yes)
+    assert len(market.bought) == 1
+
+
+def test_why_no_offer_is_taken_is_told_of_one_of_the_length_that_was_asked_for(
+    market: Market, target: Target, requests: Requests, offer: Offer
+) -> None:
+    long = replace(offer, offering_id="cb-long", end=offer.start + timedelta(hours=48), fee_usd=Decimal(6100))
+    market.offers.insert(0, long)
+    with pytest.raises(NoOffer, match=r"US\$3,100\.03 is above the cap of US\$3,000"):
+        begin(requests(max_fee_usd="3000"), target, yes)
+
+
 def test_a_no_buys_nothing_and_leaves_no_session(market: Market, target: Target, requests: Requests) -> None:
     with pytest.raises(Refused, match="not approved"):
         begin(requests(), target, lambda offer: None)

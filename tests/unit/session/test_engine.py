@@ -131,6 +131,13 @@ def test_a_failed_command_is_an_error_with_the_engines_words(pulumi: Path, tmp_p
         FiledPulumi(tmp_path).run(["destroy"], str(tmp_path), {"EXIT": "255"})
 
 
+def test_an_engine_that_was_killed_is_said_to_be(pulumi: Path, tmp_path: Path) -> None:
+    pulumi.write_text('#!/bin/sh\nif [ "$1" = version ]; then echo v3.274.1; exit 0; fi\necho half; kill -9 $$\n')
+    with pytest.raises(auto.CommandError) as caught:
+        FiledPulumi(tmp_path).run(["up"], str(tmp_path), {})
+    assert child._told("up", tmp_path, caught.value).startswith("The engine was ended by signal 9.")
+
+
 def test_diagnostics_are_the_engines_own_errors_once_each(tmp_path: Path) -> None:
     events = [
         {"diagnosticEvent": {"severity": "info", "message": "fine"}},
