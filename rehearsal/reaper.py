@@ -22,6 +22,7 @@ GRACE_S = 1.0
 """How long a process may take to end on SIGTERM."""
 
 _DISARM = b"."
+_GUARDS = b"!"
 # A process may start another one between two looks, and a child of the owner may outlive its SIGKILL by a moment.
 _ROUNDS = 20
 
@@ -69,7 +70,7 @@ def start_reaper(world_id: str, folder: Path, *, keep_folder: bool = False) -> R
         process = subprocess.Popen(
             [sys.executable, "-m", "rehearsal.reaper", *arguments],
             stdin=reading,
-            stdout=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             cwd=Path(__file__).parent.parent,
             env=environment,
@@ -80,6 +81,10 @@ def start_reaper(world_id: str, folder: Path, *, keep_folder: bool = False) -> R
         raise
     finally:
         os.close(reading)
+    if process.stdout is not None:
+        # Until it says so, a signal that was meant for others could still take it.
+        process.stdout.read(len(_GUARDS))
+        process.stdout.close()
     return Reaper(process, writing)
 
 
@@ -99,6 +104,7 @@ def main(arguments: list[str]) -> int:
     # Whoever ends a whole process group or logs out must not take the reaper first.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
+    os.write(sys.stdout.fileno(), _GUARDS)
     world_id, folder, *options = arguments
     if sys.stdin.buffer.read() != _DISARM:
         reap(world_id, None if "--keep-folder" in options else Path(folder))

@@ -101,11 +101,12 @@ def test_cold_caches_cost_paid_minutes_and_the_session_still_goes_well(default: 
 def test_an_engine_that_dies_while_it_serves_costs_the_minutes_until_it_answers_again(crashed: Rehearsal) -> None:
     report, seen = crashed.report, crashed.seen
     died, ready = seen.first("container_ended", app="vllm").when, seen.last("pod_ready", app="vllm").when
-    accepted = [phase for phase in report.phases if phase.name == "accept"]
-    assert len(accepted) == 2
+    _, anew = [phase.ended for phase in report.phases if phase.name == "accept"]
+    assert anew is not None
+    # It counts again once it was accepted again, which a look of some seconds and the acceptance itself come before.
+    assert ready < anew < ready + timedelta(minutes=1)
     minute = timedelta(minutes=1)
-    asked_again = sum(((phase.ended or ready) - phase.started) / minute for phase in accepted[1:])
-    assert float(report.minutes_lost.restart) == pytest.approx((ready - died) / minute + asked_again, abs=0.1)
+    assert float(report.minutes_lost.restart) == pytest.approx((anew - died) / minute, abs=0.02)
     [away] = [fault.what for fault in report.faults]
     assert f"away from {died:%H:%M:%S}" in away
     assert report.outcome == "ok"
