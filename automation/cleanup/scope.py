@@ -16,6 +16,9 @@ NOTHING = Decimal("0.00")
 # Of EKS, of the AWS Load Balancer Controller, and of the VPC CNI on interfaces, which it leaks when a node dies.
 _CLUSTER_NAME_TAGS = ("eks:cluster-name", "elbv2.k8s.aws/cluster", "cluster.k8s.amazonaws.com/name")
 
+# The other value of Kubernetes' tag is "shared": that is somebody else's, and only used by the cluster.
+_OWNED = "owned"
+
 # An answer of AWS, or a part of one. Several services are asked here that the boto3 stubs of this project do not cover.
 Item = Mapping[str, Any]
 
@@ -43,7 +46,7 @@ class Scope:
         """Each alone is enough: AWS takes several filters of one call together as "and"."""
         return [
             {"Name": f"tag:{SESSION_TAG}", "Values": [self.session]},
-            {"Name": "tag-key", "Values": [self.cluster_tag]},
+            {"Name": f"tag:{self.cluster_tag}", "Values": [_OWNED]},
             *({"Name": f"tag:{key}", "Values": [self.cluster_name]} for key in _CLUSTER_NAME_TAGS),
         ]
 
@@ -56,7 +59,7 @@ class Scope:
         said = {tag["Key"]: tag.get("Value", "") for tag in tags}
         return (
             said.get(SESSION_TAG) == self.session
-            or self.cluster_tag in said
+            or said.get(self.cluster_tag) == _OWNED
             or any(said.get(key) == self.cluster_name for key in _CLUSTER_NAME_TAGS)
         )
 

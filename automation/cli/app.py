@@ -17,7 +17,7 @@ from rich.text import Text
 from automation.cli import options
 from automation.cli.failures import EXIT_CODES, told
 from automation.cli.guards import goes_on_as_it_was, only_one_is_open
-from automation.cli.views import findings_view, offers_json, offers_view, rows_table, status_rows
+from automation.cli.views import findings_view, left_sentence, offers_json, offers_view, rows_table, status_rows
 from automation.errors import ExitCode, RentblockError
 from automation.session.folder import find
 
@@ -198,7 +198,8 @@ def _add_down(app: typer.Typer, make_target: MakeTarget, before_change: BeforeCh
     ) -> None:
         """End a session now: drain, destroy, sweep, report. Of the block's fee nothing comes back.
 
-        Run it again after something was left: it deletes and sweeps once more.
+        What the sweep still finds of the session, in its stack or not, is deleted too. Run it again
+        after something was left: it deletes and sweeps once more.
 
         Examples:
         $ rentblock down
@@ -289,7 +290,7 @@ def _finish(err: Console, home: Path, record: "Record") -> None:
     err.print(Text(f"Session {record.session}: {outcome}. Its report: {find(home, record.session).root}/report.html"))
     if record.residual:
         for left in record.residual:
-            err.print(Text(f"Left: {left.kind} {left.resource_id} in {left.region}, US${left.usd_per_day} a day."))
+            err.print(Text(f"Left: {left_sentence(left)}."))
         err.print(
             Text(f"`rentblock down --session {record.session}` tries again; what it leaves is to delete by hand.")
         )

@@ -36,7 +36,9 @@ class Lines:
         self._last: tuple[str | None, str] | None = None
 
     def show(self, progress: Progress) -> None:
-        """The state after a look, if it differs from the last one."""
+        """What is waited for after a look, if it differs from the last time. What is begun is said."""
+        if progress.until is None:
+            return
         state = (progress.phase, progress.waiting_for)
         if state != self._last:
             self._last = state

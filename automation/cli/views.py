@@ -12,6 +12,7 @@ from rich.text import Text
 
 if TYPE_CHECKING:
     from automation.cli.doctor import Finding
+    from automation.session.record import Residual
     from automation.session.status import Status
     from planning.ranking import RankedOffer
 
@@ -108,8 +109,15 @@ def status_rows(status: Status) -> dict[str, str]:
     for number, fault in enumerate(record.faults[-3:], start=1):
         rows[f"fault {number}"] = f"{fault.at:%H:%M:%S} {fault.what}"
     for number, left in enumerate(record.residual, start=1):
-        rows[f"left {number}"] = f"{left.kind} {left.resource_id} in {left.region}, US${left.usd_per_day} a day"
+        rows[f"left {number}"] = left_sentence(left)
     return rows
+
+
+def left_sentence(left: Residual) -> str:
+    """What a left-over is, what it costs, and what is known of why it is still there; without a full stop."""
+    name = f"{left.kind} {left.resource_id}".rstrip()
+    known = f" ({left.detail.rstrip('.')})" if left.detail else ""
+    return f"{name} in {left.region}, US${left.usd_per_day} a day{known}"
 
 
 def findings_view(findings: Iterable[Finding], columns: int) -> Table:

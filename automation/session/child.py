@@ -21,6 +21,8 @@ from types import FrameType
 import psutil
 from pulumi import automation as auto
 
+from automation.cleanup.delete import CONTROLLERS_MAKE, delete
+from automation.cleanup.sweep import sweep
 from automation.errors import EngineFailed, ExitCode, Refused, RentblockError, machine_error
 from automation.refusals import check_account, refuse_stand_ins
 from automation.session.adopt import adopt
@@ -104,6 +106,10 @@ def up(work: Work) -> None:
 
 def destroy(work: Work) -> None:
     """Delete everything that the stack made. In-cluster objects go with their cluster, also when it does not answer."""
+    if work.record.tries("destroy"):
+        # AWS keeps a network, and the engine waits for it in vain, while it holds what a controller made.
+        session = work.folder.session
+        delete(work.target, sweep(work.target, session, session), CONTROLLERS_MAKE)
     work.stack.destroy(parallel=work.record.request.parallel, show_secrets=False, suppress_outputs=True, color="never")
 
 

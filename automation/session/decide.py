@@ -21,7 +21,7 @@ Quick = Literal["give-up", "raise-nodes", "accept", "drain", "sweep", "report"]
 ON_DEMAND_UP_TRIES = 4
 DESTROY_TRIES = 6
 ACCEPT_TRIES = 3
-SWEEP_TRIES = 6
+SWEEPS_ALIKE = 7
 
 _SOON = timedelta(seconds=2)
 _STARTUP_LOOK = timedelta(seconds=10)
@@ -36,6 +36,7 @@ _LONGEST_LOOK = timedelta(minutes=30)
 # An endpoint that went away is told to people, and accepted anew, no later than this.
 _LONGEST_SERVING_LOOK = timedelta(minutes=10)
 _PAUSE = timedelta(seconds=30)
+_LONGEST_SWEEP_PAUSE = timedelta(minutes=5)
 # So a pause between tries is at most 8 minutes: an expired sign-in may be renewed at any time of a paid block.
 _MOST_DOUBLINGS = 4
 _ACCEPT_PAUSE = timedelta(seconds=15)
@@ -234,11 +235,15 @@ def _destroy(record: Record, now: datetime) -> Decision | None:
 
 
 def _sweep(record: Record, now: datetime) -> Decision | None:
-    if record.sweeps and (not record.residual or record.sweeps >= SWEEP_TRIES):
+    # Deleting takes AWS minutes, and what holds something else up goes first: while things go, more will.
+    if record.sweeps and (not record.residual or record.sweeps_alike >= SWEEPS_ALIKE):
         return None
-    if record.swept_at and (again := record.swept_at + _PAUSE * record.sweeps) > now:
+    pause = min(_PAUSE * record.sweeps, _LONGEST_SWEEP_PAUSE)
+    if record.swept_at and (again := record.swept_at + pause) > now:
         return Wait(until=again, phase="sweep", why=f"{len(record.residual)} left-over(s) to go")
-    return Start(operation="sweep", phase="sweep", why="proof that nothing is left")
+    left = len(record.residual)
+    why = f"{left} left-over(s) to delete that are still there" if left else "proof that nothing is left"
+    return Start(operation="sweep", phase="sweep", why=why)
 
 
 def _give_up(why: str) -> Start:

@@ -14,6 +14,7 @@ from automation.session.record import (
     Purchase,
     PurchaseIntent,
     Record,
+    Residual,
     StartupMark,
 )
 
@@ -66,14 +67,15 @@ def _add(record: Record, entry: Entry) -> Record:
         case lines.EndpointLost(since=since, at=at):
             return replace(record, interruptions=(*record.interruptions, Interruption(since=since, until=at)))
         case lines.Swept(residual=residual):
-            return replace(record, residual=residual, sweeps=record.sweeps + 1, swept_at=entry.at)
+            alike = record.sweeps_alike + 1 if _same(residual, record.residual) else 1
+            return replace(record, residual=residual, sweeps=record.sweeps + 1, sweeps_alike=alike, swept_at=entry.at)
         case lines.FaultSeen(what=what, at=at):
             return replace(record, faults=(*record.faults, Fault(at=at, what=what)))
         case lines.EndAsked(reason=reason, gave_up=gave_up, at=at):
             # The first reason stands: later ones only repeat it.
             return record if record.end_asked else replace(record, end_asked=at, end_reason=reason, gave_up=gave_up)
         case lines.Reopened(at=at):
-            return replace(record, reopened=at, outcome=None, sweeps=0, residual=())
+            return replace(record, reopened=at, outcome=None, sweeps=0, sweeps_alike=0, residual=())
         case lines.Closed(outcome=outcome):
             return replace(record, outcome=outcome, phases=_ended(record, entry))
         case lines.UsageStarted() | lines.UsageEnded():
@@ -82,6 +84,11 @@ def _add(record: Record, entry: Entry) -> Record:
             return _add_operation(record, entry)
         case _:
             return record
+
+
+def _same(found: Iterable[Residual], before: Iterable[Residual]) -> bool:
+    """Whether two sweeps found the same things, in whatever state."""
+    return {(left.kind, left.resource_id) for left in found} == {(left.kind, left.resource_id) for left in before}
 
 
 def _ended(record: Record, entry: Entry) -> tuple[PhaseSpan, ...]:

@@ -110,10 +110,10 @@ class Record:
     """All that a session knows of itself. `outcome` is None until the report; "ok" only when the sweep found nothing.
 
     `acceptance` and `residual` are those of the last run of the acceptance and of the sweep; `acceptance_failures`
-    counts the runs that failed in a row, `sweeps` all sweeps. `raised` and `drain_asked` are when the GPU group was
-    last told to grow and to shrink, `end_asked` when somebody or a rule (`gave_up`) ended the session before its time,
-    `reopened` when an ended session was taken up again because it had not come out empty. `released` means that AWS
-    took no money for `block` and gave it up.
+    counts the runs that failed in a row, `sweeps` all sweeps, `sweeps_alike` those in a row that found the same things.
+    `raised` and `drain_asked` are when the GPU group was last told to grow and to shrink, `end_asked` when somebody or
+    a rule (`gave_up`) ended the session before its time, `reopened` when an ended session was taken up again because it
+    had not come out empty. `released` means that AWS took no money for `block` and gave it up.
     """
 
     session: str
@@ -134,6 +134,7 @@ class Record:
     usage: tuple[Usage, ...] = ()
     residual: tuple[Residual, ...] = ()
     sweeps: int = 0
+    sweeps_alike: int = 0
     swept_at: datetime | None = None
     faults: tuple[Fault, ...] = ()
     operations: tuple[OperationRun, ...] = ()

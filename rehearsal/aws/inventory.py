@@ -10,6 +10,8 @@ from typing import Literal
 from moto.autoscaling.models import autoscaling_backends
 from moto.ec2.models import EC2Backend, ec2_backends
 from moto.eks.models import EKSBackend, eks_backends
+from moto.elb.models import elb_backends
+from moto.elbv2.models import elbv2_backends
 from moto.iam.models import iam_backends
 from moto.logs.models import logs_backends
 
@@ -114,6 +116,10 @@ def _other_parts(account_id: str) -> Iterator[Existing]:
             yield _existing("iam_role", role.name, partition)
         for arn in iam.open_id_providers:  # type: ignore[attr-defined]
             yield _existing("iam_oidc_provider", arn, partition)
+    for backends in (elb_backends, elbv2_backends):
+        for region, balancing in _regions(backends[account_id]):
+            for name in balancing.load_balancers:  # type: ignore[attr-defined]
+                yield _existing("load_balancer", name, region)
     for region, logs in _regions(logs_backends[account_id]):
         for name in logs.groups:  # type: ignore[attr-defined]
             yield _existing("log_group", name, region)

@@ -11,7 +11,7 @@ from automation.session.decide import (
     ACCEPT_TRIES,
     DESTROY_TRIES,
     ON_DEMAND_UP_TRIES,
-    SWEEP_TRIES,
+    SWEEPS_ALIKE,
     Decision,
     Interrupt,
     Kill,
@@ -372,7 +372,16 @@ def test_a_left_over_is_looked_for_again_and_then_reported(case: Any) -> None:
     swept = destroyed(case, code=0).with_record(sweeps=1, swept_at=now, residual=left)
     assert isinstance(at(swept, now + SECOND), Wait)
     assert starts(at(swept, now + MINUTE)) == "sweep"
-    assert starts(at(swept.with_record(sweeps=SWEEP_TRIES), now + HOUR)) == "report"
+    assert starts(at(swept.with_record(sweeps=9, sweeps_alike=SWEEPS_ALIKE - 1), now + HOUR)) == "sweep"
+    assert starts(at(swept.with_record(sweeps=9, sweeps_alike=SWEEPS_ALIKE), now + HOUR)) == "report"
+
+
+def test_a_look_for_a_left_over_is_never_long_away(case: Any) -> None:
+    now = case.plan.moments.end
+    left = (Residual(kind="vpc", resource_id="vpc-1", region="us-west-2", detail="", usd_per_day=0),)  # type: ignore[arg-type]
+    swept = destroyed(case, code=0).with_record(sweeps=40, sweeps_alike=1, swept_at=now, residual=left)
+    assert isinstance(at(swept, now + 4 * MINUTE), Wait)
+    assert starts(at(swept, now + 5 * MINUTE)) == "sweep"
 
 
 def test_a_destroy_that_failed_is_tried_again_and_the_sweep_comes_anyway(case: Any) -> None:

@@ -9,6 +9,7 @@ import threading
 import warnings
 from base64 import b64encode
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,7 +19,8 @@ import pytest
 import yaml
 from pulumi import automation as auto
 
-from automation.errors import ClusterFailed, EngineFailed
+from automation.cleanup.delete import CONTROLLERS_MAKE
+from automation.errors import ClusterFailed, EngineFailed, ExitCode
 from automation.session.engine import (
     FiledPulumi,
     diagnostics,
@@ -30,7 +32,7 @@ from automation.session.entries import Opened, OperationStarted
 from automation.session.folder import SessionFolder, session_folder
 from automation.session.journal import Journal
 from automation.session.outputs import api_key, read_outputs, write_outputs
-from automation.session.record import Record
+from automation.session.record import OperationRun, Record
 from automation.session.request import RentRequest
 from automation.session.stack_config import stack_config
 from components.stack_file import each_key
@@ -101,6 +103,31 @@ def test_the_passphrase_is_named_by_its_file_and_a_target_may_bring_a_backend(fo
     given = engine_environment(folder, {"PULUMI_BACKEND_URL": "file:///world", "PULUMI_CONFIG_PASSPHRASE": "theirs"})
     assert given["PULUMI_BACKEND_URL"] == "file:///world"
     assert "PULUMI_CONFIG_PASSPHRASE" not in given
+
+
+def test_a_destroy_that_failed_is_tried_again_without_what_controllers_made(
+    folder: SessionFolder, record: Record, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[object] = []
+    monkeypatch.setattr(child, "sweep", lambda target, *names: (target, *names))
+    monkeypatch.setattr(child, "delete", lambda target, left, kinds: done.append((left, kinds)))
+    stack = SimpleNamespace(destroy=lambda **_: done.append("destroy"))
+    failed = OperationRun(
+        number=2,
+        name="destroy",
+        pid=1,
+        process_started=0.0,
+        started=record.opened,
+        ended=record.opened,
+        exit_code=ExitCode.ENGINE,
+    )
+    for tries in ((), (failed,)):
+        work: Any = SimpleNamespace(
+            folder=folder, record=replace(record, operations=tries), target="aws", environment={}, stack=stack
+        )
+        child.destroy(work)
+    gone = ("aws", folder.session, folder.session), CONTROLLERS_MAKE
+    assert done == ["destroy", gone, "destroy"]
 
 
 @pytest.fixture

@@ -116,6 +116,19 @@ def test_what_is_written_is_what_is_read(journal: Journal, block: Block) -> None
     assert (record.acceptance_failures, record.sweeps, record.residual) == (1, 1, (left,))
 
 
+def test_sweeps_are_alike_when_they_find_the_same_things_in_whatever_state(journal: Journal) -> None:
+    def left(name: str, detail: str = "") -> Residual:
+        return Residual(kind="vpc", resource_id=name, region="us-west-2", detail=detail, usd_per_day=Decimal(0))
+
+    found = [(left("a"), left("b")), (left("b"), left("a", "deleting")), (left("b"),), (left("b"),), (left("c"),), ()]
+    alike = []
+    for residual in found:
+        journal.write(lines.Swept(at=NOW, residual=residual))
+        alike.append(journal.record().sweeps_alike)
+    assert alike == [1, 2, 1, 2, 1, 1]
+    assert journal.record().sweeps == len(found)
+
+
 def test_a_phase_ends_when_the_next_begins_and_the_last_with_the_session(journal: Journal) -> None:
     journal.write(lines.PhaseBegan(at=NOW, phase="buy"))
     journal.write(lines.PhaseBegan(at=LATER, phase="prepare"))

@@ -16,7 +16,7 @@ from automation.accounts.minutes import minutes_lost
 from automation.errors import AwsSaysNo, LeftBehind, MachineInTheWay
 from automation.serving.startup import StartupView
 from automation.session import loop, rent, steps
-from automation.session.decide import Kill, decide
+from automation.session.decide import SWEEPS_ALIKE, Kill, decide
 from automation.session.display import Quiet
 from automation.session.entries import (
     BlockKnown,
@@ -56,6 +56,8 @@ class World:
         self.done: list[str] = []
         self.refusals: list[str] = []
         self.left: list[tuple[Residual, ...]] = [()]
+        self.deleted: list[Residual] = []
+        self.not_deleted = ""
         self.checks = [CheckResult(check="chat", ok=True, detail="")]
         self.up_fails = 0
         self.outages: list[tuple[datetime, datetime]] = []
@@ -132,6 +134,10 @@ class World:
         self.done.append("sweep")
         return self.left.pop(0) if len(self.left) > 1 else self.left[0]
 
+    def delete(self, target: Target, left: tuple[Residual, ...]) -> tuple[Residual, ...]:
+        self.deleted += left
+        return tuple(replace(each, detail=self.not_deleted) for each in left)
+
     def accept(self, base_url: str, key: str, model: str) -> tuple[CheckResult, ...]:
         self.done.append("accept")
         return tuple(self.checks)
@@ -145,6 +151,7 @@ def world(case: Any, group: Callable[[int], GpuGroup], monkeypatch: pytest.Monke
     monkeypatch.setattr(steps, "raise_nodes", world.size)
     monkeypatch.setattr(steps, "drain_nodes", world.size)
     monkeypatch.setattr(steps, "sweep", world.sweep)
+    monkeypatch.setattr(steps, "delete", world.delete)
     monkeypatch.setattr(steps, "read_outputs", lambda folder: _Outputs())
     monkeypatch.setattr(steps, "api_key", lambda folder, cluster, namespace: "key")
     monkeypatch.setattr(steps, "connect", lambda kubeconfig, namespace, service: _Nothing())
@@ -284,6 +291,22 @@ def test_a_left_over_that_goes_away_is_no_left_over(world: World, target: Target
     world.left = [(LEFT,), ()]
     record = run(target, folder, Quiet())
     assert (record.outcome, record.sweeps) == ("ok", 2)
+
+
+def test_what_a_second_look_finds_as_well_is_deleted(world: World, target: Target, folder: SessionFolder) -> None:
+    slow = replace(LEFT, resource_id="nat-slow")
+    world.left = [(slow, LEFT), (LEFT,), ()]
+    assert run(target, folder, Quiet()).outcome == "ok"
+    assert world.deleted == [LEFT]
+
+
+def test_what_cannot_be_deleted_is_reported_with_the_reason(
+    world: World, target: Target, folder: SessionFolder
+) -> None:
+    world.left, world.not_deleted = [(LEFT,)], "Not allowed."
+    record = run(target, folder, Quiet())
+    assert [left.detail for left in record.residual] == ["Not allowed."]
+    assert record.sweeps == record.sweeps_alike == SWEEPS_ALIKE
 
 
 def test_down_ends_a_session_in_the_middle(world: World, target: Target, folder: SessionFolder) -> None:
