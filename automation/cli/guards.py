@@ -5,7 +5,6 @@ from pathlib import Path
 import typer
 
 from automation.errors import InvalidRequest
-from automation.session.folder import sessions
 
 
 def goes_on_as_it_was(context: typer.Context) -> None:
@@ -22,9 +21,9 @@ def goes_on_as_it_was(context: typer.Context) -> None:
 
 def only_one_is_open(home: Path) -> None:
     """Raise InvalidRequest when "the latest" might end a session that nobody meant, and nobody is asked."""
-    from automation.session.journal import Journal
+    from automation.session.status import open_sessions
 
-    names = [each.session for each in sessions(home) if Journal(each.journal).record().outcome is None]
+    names = open_sessions(home)
     if len(names) > 1:
         raise InvalidRequest(
             happened=f"{len(names)} sessions are open: {', '.join(names)}.",

@@ -50,6 +50,10 @@ class StatusNow(BaseModel):
     faults: tuple[FaultPart, ...] = Field(description="all, as in report.json")
     residual: tuple[ResidualPart, ...] = Field(description="as in report.json: what the last sweep found")
     operation: OperationPart | None = Field(description="the engine's operation that has not ended")
+    attended_by: int | None = Field(
+        description="the process of this machine that runs it; null when none does, and nothing is begun then"
+    )
+    others_open: tuple[str, ...] = Field(description="the other sessions of this machine that have not ended")
 
 
 def status_now(status: Status) -> StatusNow:
@@ -71,6 +75,8 @@ def status_now(status: Status) -> StatusNow:
         faults=_parts(FaultPart, record.faults),
         residual=_parts(ResidualPart, record.residual),
         operation=OperationPart.model_validate(running[-1], from_attributes=True) if running else None,
+        attended_by=status.attended_by,
+        others_open=status.others_open,
     )
 
 

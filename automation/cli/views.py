@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 # In fewer columns than these the cells of a table are broken into pieces that nobody can read.
 _OFFERS_COLUMNS = 160
 _FINDINGS_COLUMNS = 100
+_FAULTS_SHOWN = 3
 _MARKS = {True: "ok", False: "LACKS", None: "unverified"}
 _TITLE = "Capacity Blocks on offer (a block can never be cancelled)"
 
@@ -93,6 +94,7 @@ def status_rows(status: Status) -> dict[str, str]:
         "session": record.session,
         "mode": record.mode,
         "phase": record.outcome or record.phase or "before the purchase",
+        **_attended(status),
         "AWS time": f"{status.now:%Y-%m-%d %H:%M:%S} UTC" if status.now else "not known",
         "reservation": f"{record.block.reservation_id}: {seen}" if record.block else seen,
     }
@@ -106,10 +108,25 @@ def status_rows(status: Status) -> dict[str, str]:
         moments = status.plan.moments
         named = {"start": moments.start, "drain": moments.drain, "end": moments.end}
         rows |= {name: f"{moment:%Y-%m-%d %H:%M} UTC" for name, moment in named.items()}
-    for number, fault in enumerate(record.faults[-3:], start=1):
-        rows[f"fault {number}"] = f"{fault.at:%H:%M:%S} {fault.what}"
+    known = len(record.faults)
+    for number, fault in enumerate(record.faults[-_FAULTS_SHOWN:], start=max(known - _FAULTS_SHOWN, 0) + 1):
+        rows[f"fault {number} of {known}"] = f"{fault.at:%m-%d %H:%M:%S} {fault.what}"
     for number, left in enumerate(record.residual, start=1):
         rows[f"left {number}"] = left_sentence(left)
+    return rows
+
+
+def _attended(status: Status) -> dict[str, str]:
+    """Who runs the session, while it is open: what nobody runs goes on and is billed."""
+    rows = {}
+    if status.record.outcome is None:
+        rows["run by"] = (
+            f"process {status.attended_by} of this machine"
+            if status.attended_by
+            else f"nobody on this machine; `rentblock rent --session {status.record.session}` goes on with it"
+        )
+    if status.others_open:
+        rows["also open"] = ", ".join(status.others_open)
     return rows
 
 

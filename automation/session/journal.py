@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import psutil
 from pydantic import ValidationError
 
 from automation.errors import MachineInTheWay, Refused, machine_error
@@ -92,6 +93,17 @@ class RunsElsewhere(Refused):
             remedy="Look with `rentblock status`; end that process if it hangs.",
         )
         self.pid = pid
+
+
+def attendant(folder: SessionFolder) -> int | None:
+    """The process of this machine that runs the session's loop, if one does."""
+    try:
+        pid = int(folder.lock.read_text(encoding="utf-8").strip() or 0)
+        # Between locking and signing, and over a network file system, a lock file bears the pid of somebody else.
+        held = any(Path(opened.path) == folder.lock.resolve() for opened in psutil.Process(pid).open_files())
+    except (OSError, ValueError, psutil.Error):
+        return None
+    return pid if held else None
 
 
 @contextmanager

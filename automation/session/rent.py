@@ -16,10 +16,8 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 
 import openai
-import psutil
 
 from automation.errors import AcceptanceFailed, LeftBehind, RentblockError, UnknownSession
 from automation.market.purchase import settle
@@ -30,7 +28,7 @@ from automation.session.begin import Approve, approve_exactly, begin
 from automation.session.display import Display, Quiet
 from automation.session.entries import Closed, EndAsked, Reopened
 from automation.session.folder import SessionFolder, find
-from automation.session.journal import Journal, RunsElsewhere, alone
+from automation.session.journal import Journal, RunsElsewhere, alone, attendant
 from automation.session.loop import run
 from automation.session.outputs import Outputs, api_key, read_outputs
 from automation.session.plan import plan_of
@@ -151,21 +149,11 @@ def _take_over(target: Target, folder: SessionFolder, display: Display) -> Recor
         except RunsElsewhere as elsewhere:
             if time.monotonic() > deadline:
                 raise
-            if elsewhere.pid not in asked and _has_open(elsewhere.pid, folder.lock):
+            if elsewhere.pid not in asked and attendant(folder) == elsewhere.pid:
                 # An interrupted loop leaves everything as it is and ends.
                 asked.add(elsewhere.pid)
                 os.kill(elsewhere.pid, signal.SIGINT)
             time.sleep(_LET_GO_LOOK_S)
-
-
-def _has_open(pid: int, file: Path) -> bool:
-    """Whether that process of this machine has the file open.
-
-    Between locking and signing, and over a network file system, a lock file bears the pid of somebody else."""
-    try:
-        return any(Path(opened.path) == file.resolve() for opened in psutil.Process(pid).open_files())
-    except psutil.Error:
-        return False
 
 
 def _may_change(target: Target, folder: SessionFolder) -> None:

@@ -3,13 +3,14 @@
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
+from pathlib import Path
 
 from automation.errors import RentblockError
 from automation.market.purchase import settle
 from automation.market.reservations import by_id
 from automation.session.billed import billed_so_far
-from automation.session.folder import SessionFolder
-from automation.session.journal import Journal
+from automation.session.folder import SessionFolder, sessions
+from automation.session.journal import Journal, attendant
 from automation.session.observation import Unknown
 from automation.session.plan import Plan, plan_of
 from automation.session.record import Record
@@ -20,13 +21,17 @@ from planning.catalogue import load
 @dataclass(frozen=True, kw_only=True)
 class Status:
     """`reservation` is AWS's word on it, or why there is none. `plan` None: there is no block, or no use in it.
-    `now` and `outside_usd` None: AWS's time, or a price, is not known."""
+    `now` and `outside_usd` None: AWS's time, or a price, is not known. `attended_by` is the process of this machine
+    that runs the session's loop: without one nothing is raised, drained or destroyed. `others_open` are the other
+    sessions of this machine that have not ended."""
 
     record: Record
     plan: Plan | None
     reservation: str | Unknown
     now: datetime | None
     outside_usd: Decimal | None
+    attended_by: int | None
+    others_open: tuple[str, ...]
 
 
 def status(folder: SessionFolder, target: Target | None) -> Status:
@@ -43,7 +48,21 @@ def status(folder: SessionFolder, target: Target | None) -> Status:
         reservation=reservation,
         now=now,
         outside_usd=billed_so_far(record, now) if now else None,
+        attended_by=attendant(folder),
+        others_open=tuple(name for name in open_sessions(folder.root.parents[1]) if name != folder.session),
     )
+
+
+def open_sessions(home: Path) -> tuple[str, ...]:
+    """The sessions of this machine that have not ended; one whose journal cannot be read may be such a one."""
+    return tuple(folder.session for folder in sessions(home) if _is_open(folder))
+
+
+def _is_open(folder: SessionFolder) -> bool:
+    try:
+        return Journal(folder.journal).record().outcome is None
+    except RentblockError:
+        return True
 
 
 def _reservation(journal: Journal, target: Target) -> str | Unknown:

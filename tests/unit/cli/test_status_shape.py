@@ -55,7 +55,15 @@ def record() -> Record:
 def told(record: Record, reservation: str | Unknown = "active", **more: Any) -> dict[str, Any]:
     """What a program reads."""
     plan = plan_of(record, load()) if record.block else None
-    status = Status(record=record, plan=plan, reservation=reservation, now=NOW, outside_usd=Decimal("12.5"))
+    status = Status(
+        record=record,
+        plan=plan,
+        reservation=reservation,
+        now=NOW,
+        outside_usd=Decimal("12.5"),
+        attended_by=4711,
+        others_open=("rtb-20261202-z9y8",),
+    )
     read = json.loads(status_now(replace(status, **more)).model_dump_json(), parse_float=Decimal)
     assert isinstance(read, dict)
     return read

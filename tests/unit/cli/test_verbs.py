@@ -32,9 +32,9 @@ from automation.errors import (
     RentblockError,
 )
 from automation.session.display import Progress
-from automation.session.entries import BlockKnown, Closed, EndAsked, Opened, Swept
+from automation.session.entries import BlockKnown, Closed, EndAsked, FaultSeen, Opened, Swept
 from automation.session.folder import SessionFolder, session_folder
-from automation.session.journal import Journal
+from automation.session.journal import Journal, alone
 from automation.session.record import Record, Residual
 from automation.session.request import RentRequest
 from automation.target import Target
@@ -305,6 +305,38 @@ def test_status_works_before_the_start_and_after_the_end_and_without_aws(
 
     result = CliRunner().invoke(module.build_app(unreachable), ["status", "--json"])
     assert json.loads(result.stdout)["reservation_note"] == "AWS was not asked"
+
+
+def test_status_says_who_runs_a_session_and_which_others_are_open(
+    rentblock: Callable[..., Any], folder: SessionFolder, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("automation.session.status._reservation", lambda journal, target: "active")
+    names = ("rtb-20261202-over", "rtb-20261203-open", "rtb-20261204-torn")
+    for other in (session_folder(home, name) for name in names):
+        other.create()
+        other.journal.write_bytes(folder.journal.read_bytes())
+    Journal(session_folder(home, names[0]).journal).write(Closed(at=START, outcome="ok"))
+    session_folder(home, names[2]).journal.write_text("{}\n")
+    shown = rentblock("status", "--session", SESSION).output
+    assert f"nobody on this machine; `rentblock rent --session {SESSION}` goes on with it" in shown
+    assert "also open rtb-20261203-open, rtb-20261204-torn" in " ".join(shown.split())
+    with alone(folder):
+        assert f"process {os.getpid()} of this machine" in rentblock("status", "--session", SESSION).output
+        told = json.loads(rentblock("status", "--session", SESSION, "--json").stdout)
+    assert (told["attended_by"], told["others_open"]) == (os.getpid(), list(names[1:]))
+    assert "nobody" not in rentblock("status", "--session", names[0]).output
+
+
+def test_status_shows_the_last_faults_and_how_many_there_were(
+    rentblock: Callable[..., Any], folder: SessionFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("automation.session.status._reservation", lambda journal, target: "active")
+    for number in range(1, 6):
+        Journal(folder.journal).write(FaultSeen(at=START, what=f"Fault {number}."))
+    shown = rentblock("status").output
+    assert "fault 3 of 5" in shown
+    assert "fault 5 of 5" in shown
+    assert "Fault 2." not in shown
 
 
 def test_a_session_that_is_not_known_has_a_code_of_its_own(rentblock: Callable[..., Any]) -> None:

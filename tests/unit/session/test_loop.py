@@ -32,7 +32,7 @@ from automation.session.entries import (
     PurchaseConfirmed,
 )
 from automation.session.folder import SessionFolder, session_folder
-from automation.session.journal import Journal, alone
+from automation.session.journal import Journal, alone, attendant
 from automation.session.loop import run
 from automation.session.observation import GpuGroup, Observation, OperationSeen
 from automation.session.operations import LastWord
@@ -501,11 +501,17 @@ def test_a_block_whose_payment_failed_is_not_called_paid(world: World, target: T
     assert "took no money" in report["faults"][0]["what"]
 
 
-def test_only_the_process_that_has_the_lock_open_is_interrupted(folder: SessionFolder) -> None:
+def test_a_session_is_attended_by_the_process_that_has_its_lock_open(folder: SessionFolder) -> None:
+    assert attendant(folder) is None
     with alone(folder):
-        assert rent._has_open(os.getpid(), folder.lock)
-        assert not rent._has_open(os.getppid(), folder.lock)
-    assert not rent._has_open(os.getpid(), folder.lock)
+        assert attendant(folder) == os.getpid()
+        # Between locking and signing, the pid of somebody who had it before.
+        folder.lock.write_text(f"{os.getppid()}\n")
+        assert attendant(folder) is None
+        folder.lock.write_text("")
+        assert attendant(folder) is None
+    folder.lock.write_text(f"{os.getpid()}\n")
+    assert attendant(folder) is None
 
 
 def test_another_account_may_not_touch_a_session(target: Target, folder: SessionFolder, world: World) -> None:
