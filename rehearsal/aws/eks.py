@@ -43,6 +43,8 @@ class EksOperations:
         """Told that a cluster is being made, before anyone can reach its control plane."""
 
     def create_cluster(self, request: Request) -> Answer:
+        if self.cluster_endpoint is not None and (others := _clusters(request) - {request.text("name")}):
+            raise refuse(self._refusals["one_control_plane"], other=min(others))
         vpc_config = request.record("resourcesVpcConfig")
         cluster = _eks(request).create_cluster(
             name=request.text("name"),
@@ -160,6 +162,11 @@ class EksOperations:
 
 def _eks(request: Request) -> EKSBackend:
     return eks_backends[request.account_id][request.region]
+
+
+def _clusters(request: Request) -> set[str]:
+    """The account's clusters of all regions."""
+    return {name for backend in eks_backends[request.account_id].values() for name in backend.clusters}
 
 
 def _given(request: Request, name: str, default: object) -> object:

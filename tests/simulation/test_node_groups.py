@@ -160,3 +160,18 @@ def test_the_creator_of_a_cluster_has_an_access_entry_already(cloud: Any) -> Non
     with pytest.raises(ClientError) as error:
         network.eks.create_access_entry(clusterName="c", principalArn=creator)
     assert code_of(error) == "ResourceInUseException"
+
+
+def test_a_world_with_one_control_plane_refuses_a_second_cluster(cloud: Any) -> None:
+    network = cloud.network()
+    cloud.aws.cluster_endpoint = ("https://127.0.0.1:1", "Y2E=")
+    network.cluster()
+    for region in ("us-west-2", "us-east-1"):
+        with pytest.raises(ClientError, match="one Kubernetes control plane, and cluster c has it"):
+            cloud.client("eks", region=region).create_cluster(
+                name="another", roleArn=network.role_arn, resourcesVpcConfig={"subnetIds": [network.private]}
+            )
+    cloud.client("eks").delete_cluster(name="c")
+    cloud.client("eks").create_cluster(
+        name="another", roleArn=network.role_arn, resourcesVpcConfig={"subnetIds": [network.private]}
+    )
