@@ -10,7 +10,9 @@ from .page import number, seconds, usd
 from .schema import Report
 from .waterfall import rows
 
-_BAR = 30
+_LONGEST_BAR = 30
+# Of a terminal's columns: the frame, the names, minutes and dollars.
+_BESIDE_THE_BAR = 48
 _STYLES = {"start": "blue", "restart": "red", "tail": "bright_black"}
 
 
@@ -18,7 +20,7 @@ def print_summary(report: Report, console: Console) -> None:
     """Print what a person wants to know first, in some 25 lines, at any width from 60 on."""
     good = report.outcome == "ok"
     title = f"REHEARSAL  {report.session}" if report.mode == "rehearsal" else report.session
-    parts: list[RenderableType] = [_headline(report), _lost(report), _checks(report), _left(report)]
+    parts: list[RenderableType] = [_headline(report), _lost(report, console.width), _checks(report), _left(report)]
     if report.mode == "rehearsal":
         parts.append(Text("A rehearsal: every minute and dollar here is a model value.", style="yellow"))
     console.print(Panel(Group(*parts), title=title, border_style="green" if good else "red", box=box.ROUNDED))
@@ -39,16 +41,17 @@ def _headline(report: Report) -> Table:
     return table
 
 
-def _lost(report: Report) -> Table:
+def _lost(report: Report, columns: int) -> Table:
+    longest = max(1, min(_LONGEST_BAR, columns - _BESIDE_THE_BAR))
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=True, header_style="bright_black")
     table.add_column("Lost to")
-    table.add_column("", width=_BAR)
-    table.add_column("min", justify="right")
-    table.add_column("of the fee", justify="right")
+    table.add_column("", width=longest)
+    table.add_column("min", justify="right", no_wrap=True)
+    table.add_column("of the fee", justify="right", no_wrap=True)
     for row in rows(report):
         if row.minutes:
-            before, bar = int(row.x * _BAR / 1000), max(1, round(row.width * _BAR / 1000))
-            drawn = Text(" " * min(before, _BAR - 1) + "█" * bar, style=_STYLES[row.kind], no_wrap=True)
+            before, bar = int(row.x * longest / 1000), max(1, round(row.width * longest / 1000))
+            drawn = Text(" " * min(before, longest - 1) + "█" * bar, style=_STYLES[row.kind], no_wrap=True)
             table.add_row(row.name, drawn, number(row.minutes), usd(row.usd))
     return table
 

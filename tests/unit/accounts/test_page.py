@@ -1,5 +1,6 @@
 """report.html stands alone, says what it is on every page, and shows what the report holds."""
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
@@ -151,3 +152,7 @@ def test_the_terminal_says_the_same(record: Record, width: int) -> None:
     for said in ("REHEARSAL", "ok", "95.71 %", "US$3,106.20", "50.00", "7 of 7 checks"):
         assert said in text
     assert max(len(line) for line in text.splitlines()) <= width
+    lost = [row for row in rows(report_of(record)) if row.minutes]
+    assert len(lost) > 5
+    for row in lost:
+        assert re.search(rf"{row.name} .* {row.minutes} +US\${row.usd:,.2f} ", text), row
