@@ -218,6 +218,8 @@ def _said(observation: Observation) -> str:
     reasons = [piece.reason for piece in pieces if isinstance(piece, Unknown)]
     if reasons:
         return reasons[0]
-    group = observation.group
-    activity = group.last_activity if isinstance(group, GpuGroup) else ""
+    group, startup = observation.group, observation.startup
+    # Of nodes that serve since hours, their launch is no news.
+    serves = isinstance(startup, StartupView) and startup.ready
+    activity = group.last_activity if isinstance(group, GpuGroup) and not serves else ""
     return activity or f"reservation {observation.reservation_state}"

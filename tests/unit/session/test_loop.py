@@ -34,7 +34,7 @@ from automation.session.entries import (
 from automation.session.folder import SessionFolder, session_folder
 from automation.session.journal import Journal, alone, attendant
 from automation.session.loop import run
-from automation.session.observation import GpuGroup, Observation, OperationSeen
+from automation.session.observation import GpuGroup, Observation, OperationSeen, Unknown
 from automation.session.operations import LastWord
 from automation.session.plan import Plan
 from automation.session.record import CheckResult, Record, Residual, StartupMark
@@ -520,3 +520,14 @@ def test_another_account_may_not_touch_a_session(target: Target, folder: Session
     kinds = [type(entry) for entry in Journal(folder.journal).entries()]
     assert EndAsked not in kinds
     assert Closed not in kinds
+
+
+def test_the_last_word_of_aws_is_no_launch_of_hours_ago(case: Any, group: Callable[[int], GpuGroup]) -> None:
+    launched = replace(group(1), last_activity="Launching a new EC2 instance: i-1")
+    started = replace(case.ready, ready_since=case.plan.moments.start)
+    serving = case.seeing(reservation_state="active", group=launched, startup=started)
+    assert loop._said(serving.observation) == "reservation active"
+    starting = serving.seeing(startup=replace(started, ready_since=None))
+    assert loop._said(starting.observation) == "Launching a new EC2 instance: i-1"
+    silent = serving.seeing(instances=Unknown(reason="AWS is busy"))
+    assert loop._said(silent.observation) == "AWS is busy"
