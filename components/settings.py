@@ -49,7 +49,10 @@ class Reservation:
 
 
 class LookupFailed(Exception):
-    """AWS did not answer a question about the configuration; the message is AWS's."""
+    """AWS did not answer a question about the configuration; the message is AWS's, as a part of a sentence."""
+
+    def __init__(self, said: str) -> None:
+        super().__init__(said.strip().rstrip("."))
 
 
 class Lookup(Protocol):

@@ -118,7 +118,7 @@ def _fault(part: str, error: RentblockError) -> Finding:
 def _pins(target: Target | None) -> Iterator[Finding]:
     if target is None:
         for pin in unverified_pins():
-            detail = f"{pin.value}: AWS was not asked. To check: {pin.what_to_check}."
+            detail = f"{pin.value}: not checked here. To check: {pin.what_to_check}."
             yield Finding(part=f"pin {pin.name}", ok=None, detail=detail, rehearsal_needs_it=False)
         return
     for judged in check_pins(target):

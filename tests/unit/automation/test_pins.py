@@ -221,4 +221,4 @@ def test_without_an_account_every_pin_stays_unverified(
     monkeypatch.setattr(doctor, "check_account", closed)
     found = [each for each in doctor.examine(lambda region: target, {"PATH": ""}) if each.part.startswith("pin ")]
     assert [each.ok for each in found] == [None, None]
-    assert all("AWS was not asked. To check: look." in each.detail for each in found)
+    assert all("not checked here. To check: look." in each.detail for each in found)

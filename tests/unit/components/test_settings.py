@@ -45,12 +45,12 @@ class Aws:
     def reservation(self, region: str, reservation_id: str) -> Reservation:
         self.asked.append(f"{region} {reservation_id}")
         if self.silent:
-            raise LookupFailed("no credentials")
+            raise LookupFailed("No credentials.\n")
         return Reservation(instance_type=self.instance_type, availability_zone_id=self.zone_id, state=self.state)
 
     def zone_ids(self, region: str) -> tuple[str, ...]:
         if self.silent:
-            raise LookupFailed("no credentials")
+            raise LookupFailed("No credentials.\n")
         return self.zones
 
 
@@ -59,6 +59,7 @@ def problems(raw: Mapping[str, object], aws: Aws | None = None, stack: str | Non
         judge(raw, aws or Aws(), stack=stack)
     assert caught.value.problems
     assert all(problem.remedy for problem in caught.value.problems)
+    assert ".." not in str(caught.value)
     found: dict[str, str] = {}
     for problem in caught.value.problems:
         found[problem.key] = f"{found.get(problem.key, '')}{problem.what}. {problem.remedy}.\n"
@@ -206,7 +207,7 @@ def test_a_reservation_by_the_hour_makes_no_sense() -> None:
         (Aws(state="payment-pending"), "reservationId", "a payment can take AWS 12 hours"),
         (Aws(state="payment-failed"), "reservationId", "is payment-failed"),
         (Aws(zone_id="usw2-lax1-az1"), "availabilityZoneId", "usw2-lax1-az1 is not among"),
-        (Aws(silent=True), "reservationId", "no credentials"),
+        (Aws(silent=True), "reservationId", "No credentials"),
     ],
 )
 def test_what_aws_says_against_a_reservation_is_told(aws: Aws, key: str, says: str) -> None:
@@ -229,7 +230,7 @@ def test_a_stated_zone_must_be_the_reservations() -> None:
 def test_an_unreachable_aws_is_told_once_for_a_gpu_by_the_hour() -> None:
     found = problems(BY_THE_HOUR, Aws(silent=True))
     assert list(found) == ["region"]
-    assert "no credentials" in found["region"]
+    assert "No credentials" in found["region"]
 
 
 def test_a_region_with_a_single_zone_is_told() -> None:
