@@ -28,6 +28,7 @@ from planning.catalogue import load
 
 _AFTER_A_FAULT = timedelta(seconds=2)
 _TOLD_AGAIN = timedelta(minutes=10)
+_MOST_TOLD = 20
 
 
 def run(
@@ -122,8 +123,9 @@ class _Loop:
             raise error
         said = machine_error(error) if isinstance(error, OSError) else error
         now, what = self._target.clock.now(), f"{name}: {said.happened}"
-        # It may be made again every two seconds for hours, and each turn reads the whole journal.
-        if what not in {fault.what for fault in self._journal.record().faults if now - fault.at < _TOLD_AGAIN}:
+        # It may be made again every two seconds for hours, in other words each time, and each turn reads the journal.
+        told = [fault.what for fault in self._journal.record().faults if now - fault.at < _TOLD_AGAIN]
+        if what not in told and len(told) < _MOST_TOLD:
             self._write(FaultSeen(at=now, what=what))
         self._target.clock.wait(now + _AFTER_A_FAULT)
 

@@ -269,6 +269,16 @@ def test_a_call_that_aws_refuses_is_a_fault_and_is_made_again(
     assert [fault.what for fault in record.faults] == ["raise-nodes: busy"]
 
 
+def test_a_refusal_in_other_words_each_time_does_not_fill_the_journal(
+    world: World, target: Target, folder: SessionFolder
+) -> None:
+    world.refusals = [f"request {number} failed" for number in range(100)]
+    record = run(target, folder, Quiet())
+    assert world.done == STRAIGHT
+    assert len(record.faults) == loop._MOST_TOLD
+    assert record.outcome == "ok"
+
+
 def test_a_broken_endpoint_is_tried_three_times_and_told(world: World, target: Target, folder: SessionFolder) -> None:
     world.checks.append(CheckResult(check="streaming", ok=False, detail="one piece"))
     record = run(target, folder, Quiet())
