@@ -36,6 +36,8 @@ _CREDENTIAL_CODES = frozenset(
         "UnrecognizedClientException",
     }
 )
+# So EC2 says with AuthFailure that something, for example an address, is still in use by another of its services.
+_NOT_YOURS = "permission to access the specified resource"
 # A sign-in that is missing or has run out: `aws sso login`, `aws login`, a role, a credential process.
 _NO_CREDENTIALS = (
     CredentialRetrievalError,
@@ -98,7 +100,7 @@ def translated(error: Exception, doing: str, cost: str = NOTHING) -> RentblockEr
 def _answered(error: ClientError, doing: str, cost: str) -> RentblockError:
     code = error_code(error)
     text = error.response.get("Error", {}).get("Message", str(error))
-    if code in _CREDENTIAL_CODES:
+    if code in _CREDENTIAL_CODES and _NOT_YOURS not in text:
         return CredentialsMissing(
             happened=f"AWS does not accept the credentials while {doing}: {text}",
             cost=cost,

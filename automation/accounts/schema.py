@@ -90,6 +90,7 @@ class ResidualPart(_Part):
     region: str = Field(description="where it is")
     detail: str = Field(description="its state, or why it could not be looked at")
     usd_per_day: Number = Field(description="US$, by list price")
+    kept: bool = Field(description="true: it may hold data of yours, so only you may delete it")
 
 
 class FaultPart(_Part):

@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from .page import number, seconds, usd
-from .schema import Report
+from .schema import Report, ResidualPart
 from .waterfall import rows
 
 _LONGEST_BAR = 30
@@ -68,10 +68,12 @@ def _checks(report: Report) -> Text:
 
 def _left(report: Report) -> Text:
     if report.residual:
-        lines = [
-            f"{left.kind} {left.resource_id} {left.detail} ({usd(left.usd_per_day)} a day)" for left in report.residual
-        ]
+        lines = [f"{left.kind} {left.resource_id or '?'} {left.detail} ({_a_day(left)})" for left in report.residual]
         return Text("Left behind    " + "\n               ".join(lines), style="bold red")
     if report.outcome == "running":
         return Text("Left behind    not looked for yet")
     return Text("Left behind    nothing: every service was asked", style="green")
+
+
+def _a_day(left: ResidualPart) -> str:
+    return f"{usd(left.usd_per_day)} a day" if left.resource_id else "cost not known"

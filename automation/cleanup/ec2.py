@@ -13,7 +13,8 @@ from .scope import NOTHING, Found, Item, Scope
 @dataclass(frozen=True, kw_only=True)
 class Ec2Kind:
     """How one kind of EC2 resource is asked for: `vpc_filter` finds those of a VPC, `gone` are states that bill nothing
-    and block nothing, `items` takes the resources out of one page of the answer."""
+    and block nothing, `items` takes the resources out of one page of the answer. `kept` are those that may hold data
+    of people: the session only found them in its place."""
 
     operation: str
     items: Callable[[Item], Iterable[Item]]
@@ -25,6 +26,7 @@ class Ec2Kind:
     detail: Callable[[Item], str] = lambda item: ""
     usd_per_day: Callable[[Catalogue, Item], Decimal] = lambda catalogue, item: NOTHING
     skip: Callable[[Item], bool] = lambda item: False
+    kept: Callable[[Scope, Item], bool] = lambda scope, item: False
 
 
 def _key(name: str) -> Callable[[Item], Iterable[Item]]:
@@ -41,6 +43,11 @@ def _instance_usd(catalogue: Catalogue, instance: Item) -> Decimal:
     return prices.per_hour(catalogue, f"{instance['InstanceType']}.on_demand_usd_per_hour")
 
 
+def _tags(item: Item) -> Iterable[Mapping[str, str]]:
+    tags: Iterable[Mapping[str, str]] = item.get("Tags", item.get("TagSet", ()))
+    return tags
+
+
 KINDS: Mapping[str, Ec2Kind] = {
     "ec2_instance": Ec2Kind(
         operation="describe_instances",
@@ -50,6 +57,8 @@ KINDS: Mapping[str, Ec2Kind] = {
         gone=frozenset({"terminated"}),
         detail=lambda item: str(item["InstanceType"]),
         usd_per_day=_instance_usd,
+        # A machine that somebody has put into the session's VPC by hand; nodes bear the tags of their cluster.
+        kept=lambda scope, item: not scope.owns(_tags(item)),
     ),
     "ebs_volume": Ec2Kind(
         operation="describe_volumes",
@@ -58,6 +67,8 @@ KINDS: Mapping[str, Ec2Kind] = {
         vpc_filter=None,
         detail=lambda item: f"{item['Size']} GiB",
         usd_per_day=lambda catalogue, item: prices.gp3(catalogue, Decimal(item["Size"])),
+        # A persistent volume of a user's own: the storage class says whether it goes with its claim, and it has stayed.
+        kept=lambda scope, item: not scope.made_by_the_stack(_tags(item)),
     ),
     "network_interface": Ec2Kind(
         operation="describe_network_interfaces",
@@ -118,13 +129,18 @@ def left(scope: Scope, kind: str) -> Iterator[Found]:
     found = {item[row.id_key]: item for item in _asked(scope, row) if row.state(item) not in row.gone}
     for resource_id, item in found.items():
         detail = " ".join(part for part in (row.detail(item), row.state(item)) if part)
-        yield Found(resource_id=resource_id, detail=detail, usd_per_day=row.usd_per_day(scope.catalogue, item))
+        yield Found(
+            resource_id=resource_id,
+            detail=detail,
+            usd_per_day=row.usd_per_day(scope.catalogue, item),
+            kept=row.kept(scope, item),
+        )
 
 
 def _asked(scope: Scope, row: Ec2Kind) -> Iterator[Item]:
     for one in scope.tag_filters:
         # Looked at again here: a stand-in for EC2 may pass over a filter that it does not know.
-        yield from (item for item in _listed(scope, row, one) if scope.owns(item.get("Tags", item.get("TagSet", ()))))
+        yield from (item for item in _listed(scope, row, one) if scope.owns(_tags(item)))
     if row.vpc_filter and scope.vpc_ids:
         yield from _listed(scope, row, {"Name": row.vpc_filter, "Values": list(scope.vpc_ids)})
 

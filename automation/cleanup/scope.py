@@ -1,7 +1,7 @@
 """Whose left-overs are looked for, and how AWS is asked page by page."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -25,11 +25,12 @@ Item = Mapping[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """Something that exists. `usd_per_day` in cents, by list price."""
+    """Something that exists. `usd_per_day` in cents, by list price. `kept`: nobody but people may delete it."""
 
     resource_id: str
     detail: str = ""
     usd_per_day: Decimal = NOTHING
+    kept: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +40,6 @@ class Scope:
     cluster_name: str
     catalogue: Catalogue
     vpc_ids: tuple[str, ...] = ()
-    clients: dict[str, BaseClient] = field(default_factory=dict)
 
     @property
     def tag_filters(self) -> list[Mapping[str, object]]:
@@ -63,6 +63,10 @@ class Scope:
             or any(said.get(key) == self.cluster_name for key in _CLUSTER_NAME_TAGS)
         )
 
+    def made_by_the_stack(self, tags: Iterable[Mapping[str, str]]) -> bool:
+        """Whether tags say that the stack itself, or the launch template that it made, made something."""
+        return {"Key": SESSION_TAG, "Value": self.session} in ({**tag} for tag in tags)
+
     def pages(self, service: str, operation: str, **parameters: object) -> Iterator[Item]:
         """All pages of a listing; one page where the operation has no more."""
         client = self.client(service)
@@ -72,8 +76,6 @@ class Scope:
             yield getattr(client, operation)(**parameters)
 
     def client(self, service: str) -> BaseClient:
-        """Made once: a client of EC2 takes longer to make than a call takes."""
+        """Of any service: also of those that the boto3 stubs of this project do not cover."""
         make: Callable[..., BaseClient] = self.target.client
-        if service not in self.clients:
-            self.clients[service] = make(service)
-        return self.clients[service]
+        return make(service)

@@ -31,7 +31,11 @@ def node_groups(scope: Scope) -> Iterator[Found]:
     """None outlives its cluster, and AWS refuses to list those of a cluster that is gone."""
     for cluster in clusters(scope):
         for page in scope.pages("eks", "list_nodegroups", clusterName=cluster.resource_id):
-            yield from (Found(resource_id=f"{cluster.resource_id}/{name}") for name in page["nodegroups"])
+            for name in page["nodegroups"]:
+                group = scope.target.client("eks").describe_nodegroup(
+                    clusterName=cluster.resource_id, nodegroupName=name
+                )["nodegroup"]
+                yield Found(resource_id=f"{cluster.resource_id}/{name}", detail=group.get("status", ""))
 
 
 def scaling_groups(scope: Scope) -> Iterator[Found]:
@@ -73,19 +77,22 @@ def classic_load_balancers(scope: Scope) -> Iterator[Found]:
 
 
 def log_groups(scope: Scope) -> Iterator[Found]:
-    for prefix in (f"/aws/eks/{scope.cluster_name}/", f"/aws/containerinsights/{scope.cluster_name}/"):
+    # EKS's own goes; the other is of an agent that a user has put into the cluster.
+    for prefix, kept in (
+        (f"/aws/eks/{scope.cluster_name}/", False),
+        (f"/aws/containerinsights/{scope.cluster_name}/", True),
+    ):
         for page in scope.pages("logs", "describe_log_groups", logGroupNamePrefix=prefix):
             for group in page["logGroups"]:
                 stored = int(group.get("storedBytes", 0))
                 usd = prices.log_storage(scope.catalogue, stored)
-                yield Found(resource_id=group["logGroupName"], detail=f"{stored} bytes", usd_per_day=usd)
+                yield Found(resource_id=group["logGroupName"], detail=f"{stored} bytes", usd_per_day=usd, kept=kept)
 
 
 def roles(scope: Scope) -> Iterator[Found]:
     names = [role["RoleName"] for page in scope.pages("iam", "list_roles") for role in page["Roles"]]
     for name in names:
-        mine = name.startswith((f"{scope.session}-", f"{scope.cluster_name}-"))
-        if mine or (name.startswith(_ROLE_PREFIX) and scope.owns(_role_tags(scope, name))):
+        if name.startswith(_ROLE_PREFIX) and scope.owns(_role_tags(scope, name)):
             yield Found(resource_id=name)
 
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 from planning.catalogue import load
 
 from ..aws_errors import aws_errors
-from ..errors import RentblockError
+from ..errors import AwsSaysNo
 from ..session.record import Residual
 from ..target import Target
 from . import ec2, services
@@ -31,11 +31,14 @@ _OTHER_SERVICES: Mapping[str, Callable[[Scope], Iterator[Found]]] = {
 }
 
 
+_KEPT = "not deleted here, since it may hold data of yours"
+
+
 def sweep(target: Target, session: str, cluster_name: str) -> tuple[Residual, ...]:
     """Everything of the session that still exists in the target's region, with what it costs a day.
 
-    Empty only when every service has answered and none knew anything. Never raises: a service that does not answer is
-    a Residual of its kind without an id.
+    Empty only when every service has answered and none knew anything. A service that refuses to answer is a Residual of
+    its kind without an id. Raises AwsUnreachable and CredentialsMissing: then nothing at all has been learned.
     """
     scope = Scope(target=target, session=session, cluster_name=cluster_name, catalogue=load())
     vpcs = _look(scope, "vpc", ec2.left(scope, "vpc"))
@@ -52,7 +55,19 @@ def _look(scope: Scope, kind: str, left: Iterator[Found]) -> list[Residual]:
     region = scope.target.region
     try:
         with aws_errors(f"looking for what is left ({kind})"):
-            return [Residual(kind=kind, region=region, **vars(found)) for found in left]
-    except RentblockError as error:
+            return [_residual(kind, region, found) for found in left]
+    except AwsSaysNo as error:
         why = f"could not look: {error.happened}"
         return [Residual(kind=kind, resource_id="", region=region, detail=why, usd_per_day=NOTHING)]
+
+
+def _residual(kind: str, region: str, found: Found) -> Residual:
+    detail = "; ".join(part for part in (found.detail, _KEPT if found.kept else "") if part)
+    return Residual(
+        kind=kind,
+        resource_id=found.resource_id,
+        region=region,
+        detail=detail,
+        usd_per_day=found.usd_per_day,
+        kept=found.kept,
+    )

@@ -17,7 +17,7 @@ from rich.text import Text
 from automation.cli import options
 from automation.cli.failures import EXIT_CODES, told
 from automation.cli.guards import goes_on_as_it_was, only_one_is_open
-from automation.cli.views import findings_view, left_sentence, offers_json, offers_view, rows_table, status_rows
+from automation.cli.views import findings_view, offers_json, offers_view, rows_table, status_rows
 from automation.errors import ExitCode, RentblockError
 from automation.session.folder import find
 
@@ -198,8 +198,9 @@ def _add_down(app: typer.Typer, make_target: MakeTarget, before_change: BeforeCh
     ) -> None:
         """End a session now: drain, destroy, sweep, report. Of the block's fee nothing comes back.
 
-        What the sweep still finds of the session, in its stack or not, is deleted too. Run it again
-        after something was left: it deletes and sweeps once more.
+        What the sweep still finds of the session, in its stack or not, is deleted too, but for what
+        may hold data of yours: volumes and machines that the stack did not make. Run it again after
+        something was left: it deletes and sweeps once more.
 
         Examples:
         $ rentblock down
@@ -290,7 +291,7 @@ def _finish(err: Console, home: Path, record: "Record") -> None:
     err.print(Text(f"Session {record.session}: {outcome}. Its report: {find(home, record.session).root}/report.html"))
     if record.residual:
         for left in record.residual:
-            err.print(Text(f"Left: {left_sentence(left)}."))
+            err.print(Text(f"Left: {left.told}."))
         err.print(
             Text(f"`rentblock down --session {record.session}` tries again; what it leaves is to delete by hand.")
         )

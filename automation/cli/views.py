@@ -12,7 +12,6 @@ from rich.text import Text
 
 if TYPE_CHECKING:
     from automation.cli.doctor import Finding
-    from automation.session.record import Residual
     from automation.session.status import Status
     from planning.ranking import RankedOffer
 
@@ -112,7 +111,7 @@ def status_rows(status: Status) -> dict[str, str]:
     for number, fault in enumerate(record.faults[-_FAULTS_SHOWN:], start=max(known - _FAULTS_SHOWN, 0) + 1):
         rows[f"fault {number} of {known}"] = f"{fault.at:%m-%d %H:%M:%S} {fault.what}"
     for number, left in enumerate(record.residual, start=1):
-        rows[f"left {number}"] = left_sentence(left)
+        rows[f"left {number}"] = left.told
     return rows
 
 
@@ -123,18 +122,12 @@ def _attended(status: Status) -> dict[str, str]:
         rows["run by"] = (
             f"process {status.attended_by} of this machine"
             if status.attended_by
-            else f"nobody on this machine; `rentblock rent --session {status.record.session}` goes on with it"
+            else f"nobody on this machine, unless a program is inside its `with rent(...)`; "
+            f"`rentblock rent --session {status.record.session}` goes on with it"
         )
     if status.others_open:
         rows["also open"] = ", ".join(status.others_open)
     return rows
-
-
-def left_sentence(left: Residual) -> str:
-    """What a left-over is, what it costs, and what is known of why it is still there; without a full stop."""
-    name = f"{left.kind} {left.resource_id}".rstrip()
-    known = f" ({left.detail.rstrip('.')})" if left.detail else ""
-    return f"{name} in {left.region}, US${left.usd_per_day} a day{known}"
 
 
 def findings_view(findings: Iterable[Finding], columns: int) -> Table:

@@ -21,7 +21,7 @@ from types import FrameType
 import psutil
 from pulumi import automation as auto
 
-from automation.cleanup.delete import CONTROLLERS_MAKE, delete
+from automation.cleanup.delete import HOLD_A_NETWORK, delete
 from automation.cleanup.sweep import sweep
 from automation.errors import EngineFailed, ExitCode, Refused, RentblockError, machine_error
 from automation.refusals import check_account, refuse_stand_ins
@@ -107,9 +107,9 @@ def up(work: Work) -> None:
 def destroy(work: Work) -> None:
     """Delete everything that the stack made. In-cluster objects go with their cluster, also when it does not answer."""
     if work.record.tries("destroy"):
-        # AWS keeps a network, and the engine waits for it in vain, while it holds what a controller made.
+        # AWS keeps a network, and the engine waits for it in vain, while it holds what others made in it.
         session = work.folder.session
-        delete(work.target, sweep(work.target, session, session), CONTROLLERS_MAKE)
+        delete(work.target, sweep(work.target, session, session), HOLD_A_NETWORK)
     work.stack.destroy(parallel=work.record.request.parallel, show_secrets=False, suppress_outputs=True, color="never")
 
 

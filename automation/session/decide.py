@@ -21,7 +21,7 @@ Quick = Literal["give-up", "raise-nodes", "accept", "drain", "sweep", "report"]
 ON_DEMAND_UP_TRIES = 4
 DESTROY_TRIES = 6
 ACCEPT_TRIES = 3
-SWEEPS_ALIKE = 7
+MOST_SWEEPS = 60
 
 _SOON = timedelta(seconds=2)
 _STARTUP_LOOK = timedelta(seconds=10)
@@ -37,6 +37,9 @@ _LONGEST_LOOK = timedelta(minutes=30)
 _LONGEST_SERVING_LOOK = timedelta(minutes=10)
 _PAUSE = timedelta(seconds=30)
 _LONGEST_SWEEP_PAUSE = timedelta(minutes=5)
+# EKS takes the longest, 10 to 15 minutes for a cluster or a node group that drains; and a refusal may be put right.
+NOTHING_GOES = timedelta(minutes=40)
+NOTHING_ANSWERS = timedelta(minutes=10)
 # So a pause between tries is at most 8 minutes: an expired sign-in may be renewed at any time of a paid block.
 _MOST_DOUBLINGS = 4
 _ACCEPT_PAUSE = timedelta(seconds=15)
@@ -235,15 +238,23 @@ def _destroy(record: Record, now: datetime) -> Decision | None:
 
 
 def _sweep(record: Record, now: datetime) -> Decision | None:
-    # Deleting takes AWS minutes, and what holds something else up goes first: while things go, more will.
-    if record.sweeps and (not record.residual or record.sweeps_alike >= SWEEPS_ALIKE):
+    if record.sweeps and _nothing_more_goes(record):
         return None
+    left = [each for each in record.residual if not each.kept]
     pause = min(_PAUSE * record.sweeps, _LONGEST_SWEEP_PAUSE)
     if record.swept_at and (again := record.swept_at + pause) > now:
-        return Wait(until=again, phase="sweep", why=f"{len(record.residual)} left-over(s) to go")
-    left = len(record.residual)
-    why = f"{left} left-over(s) to delete that are still there" if left else "proof that nothing is left"
+        return Wait(until=again, phase="sweep", why=f"{len(left)} left-over(s) to go")
+    why = f"{len(left)} left-over(s) to delete that are still there" if left else "proof that nothing is left"
     return Start(operation="sweep", phase="sweep", why=why)
+
+
+def _nothing_more_goes(record: Record) -> bool:
+    """Deleting takes AWS minutes, and what holds something else up goes first: while things go, more will."""
+    left = [each for each in record.residual if not each.kept]
+    if not left or record.sweeps >= MOST_SWEEPS or record.swept_at is None or record.residual_since is None:
+        return True
+    patience = NOTHING_GOES if any(each.resource_id for each in left) else NOTHING_ANSWERS
+    return record.swept_at - record.residual_since >= patience
 
 
 def _give_up(why: str) -> Start:

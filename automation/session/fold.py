@@ -67,15 +67,21 @@ def _add(record: Record, entry: Entry) -> Record:
         case lines.EndpointLost(since=since, at=at):
             return replace(record, interruptions=(*record.interruptions, Interruption(since=since, until=at)))
         case lines.Swept(residual=residual):
-            alike = record.sweeps_alike + 1 if _same(residual, record.residual) else 1
-            return replace(record, residual=residual, sweeps=record.sweeps + 1, sweeps_alike=alike, swept_at=entry.at)
+            before = record.residual_since if _same(residual, record.residual) else None
+            return replace(
+                record,
+                residual=residual,
+                sweeps=record.sweeps + 1,
+                residual_since=before or entry.at,
+                swept_at=entry.at,
+            )
         case lines.FaultSeen(what=what, at=at):
             return replace(record, faults=(*record.faults, Fault(at=at, what=what)))
         case lines.EndAsked(reason=reason, gave_up=gave_up, at=at):
             # The first reason stands: later ones only repeat it.
             return record if record.end_asked else replace(record, end_asked=at, end_reason=reason, gave_up=gave_up)
         case lines.Reopened(at=at):
-            return replace(record, reopened=at, outcome=None, sweeps=0, sweeps_alike=0, residual=())
+            return replace(record, reopened=at, outcome=None, sweeps=0, residual_since=None, residual=())
         case lines.Closed(outcome=outcome):
             return replace(record, outcome=outcome, phases=_ended(record, entry))
         case lines.UsageStarted() | lines.UsageEnded():

@@ -73,13 +73,23 @@ class CheckResult:
 
 @dataclass(frozen=True, kw_only=True)
 class Residual:
-    """Something of the session that still exists in AWS after the destroy."""
+    """Something of the session that still exists in AWS after the destroy; without an id: what could not be looked at.
+    `kept`: it may hold data of people, so only they may delete it."""
 
     kind: str
     resource_id: str
     region: str
     detail: str
     usd_per_day: Decimal
+    kept: bool = False
+
+    @property
+    def told(self) -> str:
+        """What it is, what it costs, and what is known of why it is still there; without a full stop."""
+        if not self.resource_id:
+            return f"{self.kind} in {self.region}: not known, {self.detail.rstrip('.')}"
+        known = f" ({self.detail.rstrip('.')})" if self.detail else ""
+        return f"{self.kind} {self.resource_id} in {self.region}, US${self.usd_per_day} a day{known}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,10 +120,11 @@ class Record:
     """All that a session knows of itself. `outcome` is None until the report; "ok" only when the sweep found nothing.
 
     `acceptance` and `residual` are those of the last run of the acceptance and of the sweep; `acceptance_failures`
-    counts the runs that failed in a row, `sweeps` all sweeps, `sweeps_alike` those in a row that found the same things.
-    `raised` and `drain_asked` are when the GPU group was last told to grow and to shrink, `end_asked` when somebody or
-    a rule (`gave_up`) ended the session before its time, `reopened` when an ended session was taken up again because it
-    had not come out empty. `released` means that AWS took no money for `block` and gave it up.
+    counts the runs that failed in a row, `sweeps` all sweeps; `residual_since` is when a sweep last found other things
+    than the one before. `raised` and `drain_asked` are when the GPU group was last told to grow and to shrink,
+    `end_asked` when somebody or a rule (`gave_up`) ended the session before its time, `reopened` when an ended session
+    was taken up again because it had not come out empty. `released` means that AWS took no money for `block` and gave
+    it up.
     """
 
     session: str
@@ -134,7 +145,7 @@ class Record:
     usage: tuple[Usage, ...] = ()
     residual: tuple[Residual, ...] = ()
     sweeps: int = 0
-    sweeps_alike: int = 0
+    residual_since: datetime | None = None
     swept_at: datetime | None = None
     faults: tuple[Fault, ...] = ()
     operations: tuple[OperationRun, ...] = ()

@@ -224,7 +224,7 @@ def _outputs(folder: SessionFolder) -> Outputs:
 
 def _require_empty(record: Record) -> None:
     if record.residual:
-        names = ", ".join(f"{left.kind} {left.resource_id} in {left.region}" for left in record.residual)
+        names = "; ".join(left.told for left in record.residual)
         per_day = sum(left.usd_per_day for left in record.residual)
         raise LeftBehind(
             happened=f"Session {record.session} has left something behind: {names}.",

@@ -47,9 +47,7 @@ def leave(target: Target, session: str) -> dict[str, str]:
         AvailabilityZone=ec2.describe_subnets(SubnetIds=subnets)["Subnets"][0]["AvailabilityZone"],
         Size=100,
         VolumeType="gp3",
-        TagSpecifications=[
-            {"ResourceType": "volume", "Tags": [{"Key": f"kubernetes.io/cluster/{session}", "Value": "owned"}]}
-        ],
+        TagSpecifications=[{"ResourceType": "volume", "Tags": [{"Key": "rent-the-block:session", "Value": session}]}],
     )
     return {
         "load_balancer": balancer["LoadBalancers"][0]["LoadBalancerArn"],

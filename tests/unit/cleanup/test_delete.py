@@ -1,17 +1,19 @@
 """What a sweep still finds is deleted, whatever of it holds up the rest, and nothing of anybody else."""
 
 import json
+from collections.abc import Iterable
+from decimal import Decimal
 from typing import Any
 
 import pytest
 from botocore.client import BaseClient
 from botocore.exceptions import ClientError
 
-from automation.cleanup.delete import CONTROLLERS_MAKE, KINDS, delete
+from automation.cleanup.delete import HOLD_A_NETWORK, KINDS, delete
 from automation.cleanup.sweep import sweep
 from automation.session.record import Residual
 from automation.target import Target
-from tests.unit.cleanup.account import ASSUME, LEFT, OTHER, ROLE, SESSION, Cloud, a_cluster, an_instance
+from tests.unit.cleanup.account import LEFT, OTHER, ROLE, SESSION, Cloud, an_instance
 
 ALLOW = json.dumps(
     {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "ec2:Describe*", "Resource": "*"}]}
@@ -30,23 +32,34 @@ def delete_all(target: Target) -> tuple[Residual, ...]:
     return left
 
 
-def refuse(monkeypatch: pytest.MonkeyPatch, *operations: str) -> None:
+def kinds(left: Iterable[Residual]) -> set[str]:
+    return {each.kind for each in left}
+
+
+def refuse(
+    monkeypatch: pytest.MonkeyPatch,
+    *operations: str,
+    code: str = "UnauthorizedOperation",
+    message: str = "Not allowed.",
+) -> None:
     """Let AWS refuse some operations."""
     answer = BaseClient._make_api_call  # type: ignore[attr-defined]
 
     def call(client: Any, operation: str, parameters: Any) -> Any:
         if operation in operations:
-            raise ClientError({"Error": {"Code": "UnauthorizedOperation", "Message": "Not allowed."}}, operation)
+            raise ClientError({"Error": {"Code": code, "Message": message}}, operation)
         return answer(client, operation, parameters)
 
     monkeypatch.setattr(BaseClient, "_make_api_call", call)
 
 
 @pytest.mark.parametrize("kind", LEFT)
-def test_each_kind_of_left_over_is_deleted(target: Target, kind: str) -> None:
+def test_each_kind_of_left_over_is_deleted_unless_it_may_hold_data(target: Target, kind: str) -> None:
     LEFT[kind](Cloud(target, SESSION))
-    assert sweep(target, SESSION, SESSION)
-    assert delete_all(target) == ()
+    found = sweep(target, SESSION, SESSION)
+    assert found
+    # A claim's volume was made by a controller for a user; the others are the stack's or nobody's.
+    assert kinds(delete_all(target)) == {each.kind for each in found if each.kept} == {"ebs_volume"} & {kind}
 
 
 def test_what_belongs_to_another_session_stays(target: Target) -> None:
@@ -55,8 +68,38 @@ def test_what_belongs_to_another_session_stays(target: Target) -> None:
     before = sweep(target, OTHER, OTHER)
     for make in LEFT.values():
         make(Cloud(target, SESSION))
-    assert delete_all(target) == ()
+    assert kinds(delete_all(target)) == {"ebs_volume"}
     assert sweep(target, OTHER, OTHER) == before
+
+
+def test_what_is_shared_with_the_cluster_is_not_the_sessions(target: Target) -> None:
+    cloud = Cloud(target, SESSION)
+    shared = {"Key": f"kubernetes.io/cluster/{SESSION}", "Value": "shared"}
+    tags = [{"ResourceType": "vpc", "Tags": [shared]}]
+    cloud.ec2.create_vpc(CidrBlock="10.8.0.0/16", TagSpecifications=tags)
+    assert sweep(target, SESSION, SESSION) == ()
+
+
+def test_what_people_put_into_the_network_is_kept_and_keeps_it(target: Target) -> None:
+    cloud = Cloud(target, SESSION)
+    vpc_id = cloud.vpc()
+    image = cloud.ec2.register_image(Name="image")["ImageId"]
+    cloud.ec2.run_instances(
+        ImageId=image, InstanceType="m7i.large", MinCount=1, MaxCount=1, SubnetId=cloud.subnet(vpc_id)
+    )
+    cloud.client("logs").create_log_group(logGroupName=f"/aws/containerinsights/{SESSION}/application")
+    left = delete_all(target)
+    assert {each.kind for each in left if each.kept} == {"ec2_instance", "log_group"}
+    assert {"vpc", "subnet", "network_interface"} <= kinds(left)
+    [machine] = [each.told for each in left if each.kind == "ec2_instance"]
+    assert "it may hold data of yours" in machine
+    assert "US$" in machine
+
+
+def test_a_volume_of_the_stack_goes(target: Target) -> None:
+    cloud = Cloud(target, SESSION)
+    cloud.ec2.create_volume(AvailabilityZone="us-west-2a", Size=1, VolumeType="gp3", **cloud.tags("volume"))
+    assert delete_all(target) == ()
 
 
 def a_whole_network(cloud: Cloud) -> str:
@@ -103,11 +146,10 @@ def test_nothing_is_asked_to_go_before_what_holds_it_up(target: Target, monkeypa
         passes.append([])
         delete(target, sweep(target, SESSION, SESSION))
     asked = [{*each} for each in passes if each]
-    assert asked[0] == {"DeleteNatGateway", "DeleteLoadBalancer", "DeleteNodegroup"}
+    assert asked[0] == {"DeleteNatGateway", "DeleteLoadBalancer", "DeleteNodegroup", "ReleaseAddress"}
     order = [operation for each in passes for operation in each]
     for first, then in (
         ("DeleteNodegroup", "DeleteCluster"),
-        ("DeleteNatGateway", "ReleaseAddress"),
         ("DeleteCluster", "DeleteNetworkInterface"),
         ("ReleaseAddress", "DetachInternetGateway"),
         ("DeleteNetworkInterface", "DeleteSubnet"),
@@ -118,26 +160,64 @@ def test_nothing_is_asked_to_go_before_what_holds_it_up(target: Target, monkeypa
 
 
 def test_a_role_goes_with_its_policies_and_its_instance_profile(target: Target) -> None:
-    iam, name = target.client("iam"), f"{SESSION}-node"
-    role = iam.create_role(RoleName=name, AssumeRolePolicyDocument=ASSUME)["Role"]["RoleName"]
+    iam = target.client("iam")
+    LEFT["iam_role"](Cloud(target, SESSION))
+    [role] = [known["RoleName"] for known in iam.list_roles()["Roles"] if known["RoleName"].startswith("session-")]
     policy = iam.create_policy(PolicyName="node", PolicyDocument=ALLOW)["Policy"]["Arn"]
     iam.attach_role_policy(RoleName=role, PolicyArn=policy)
     iam.put_role_policy(RoleName=role, PolicyName="weights", PolicyDocument=ALLOW)
     iam.create_instance_profile(InstanceProfileName="eks-1")
     iam.add_role_to_instance_profile(InstanceProfileName="eks-1", RoleName=role)
     assert delete_all(target) == ()
-    assert name not in {known["RoleName"] for known in iam.list_roles()["Roles"]}
+    assert role not in {known["RoleName"] for known in iam.list_roles()["Roles"]}
 
 
 def test_what_aws_refuses_says_why_and_keeps_nothing_else(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
-    for kind in ("nat_gateway", "launch_template", "log_group"):
+    for kind in ("nat_gateway", "launch_template", "log_group", "internet_gateway"):
         LEFT[kind](Cloud(target, SESSION))
     refuse(monkeypatch, "DeleteNatGateway")
     said = {left.kind: left.detail for left in delete(target, sweep(target, SESSION, SESSION))}
-    assert "UnauthorizedOperation: Not allowed." in said["nat_gateway"]
+    assert said["nat_gateway"].endswith("AWS refused while deleting it: UnauthorizedOperation: Not allowed.")
+    assert said["internet_gateway"] == "waits for nat_gateway"
     assert not any("refused" in said[kind] for kind in ("launch_template", "log_group"))
     # The gateway's own network is the account's: it is not the session's to lose.
-    assert {left.kind for left in sweep(target, SESSION, SESSION)} == {"nat_gateway"}
+    assert kinds(sweep(target, SESSION, SESSION)) == {"nat_gateway", "internet_gateway"}
+
+
+def test_an_endpoint_that_ec2_refuses_in_the_midst_of_a_success_says_why(
+    target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    LEFT["vpc_endpoint"](Cloud(target, SESSION))
+    found = sweep(target, SESSION, SESSION)
+    error = {"Code": "InvalidParameter", "Message": "Operation is not allowed for requester-managed VPC endpoints."}
+    answer = {"Unsuccessful": [{"ResourceId": found[0].resource_id, "Error": error}]}
+    monkeypatch.setattr(BaseClient, "_make_api_call", lambda *_: answer)
+    assert "requester-managed" in delete(target, found)[0].detail
+
+
+def test_an_address_that_is_still_in_use_is_no_matter_of_credentials(
+    target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    LEFT["public_ipv4"](Cloud(target, SESSION))
+    refuse(
+        monkeypatch,
+        "ReleaseAddress",
+        code="AuthFailure",
+        message="You do not have permission to access the specified resource.",
+    )
+    [address] = delete(target, sweep(target, SESSION, SESSION))
+    assert "AWS refused while deleting it: AuthFailure" in address.detail
+
+
+def test_a_node_group_that_eks_cannot_delete_keeps_no_machines(target: Target) -> None:
+    def left(kind: str, detail: str = "") -> Residual:
+        return Residual(kind=kind, resource_id="a/b", region="us-west-2", detail=detail, usd_per_day=Decimal(0))
+
+    stuck = delete(target, (left("eks_node_group", "DELETE_FAILED"), left("auto_scaling_group")), frozenset())
+    assert [each.detail for each in stuck] == ["DELETE_FAILED", ""]
+    for status, waits in (("DELETING", True), ("DELETE_FAILED", False)):
+        group = delete(target, (left("eks_node_group", status), left("auto_scaling_group")))[1]
+        assert group.detail.startswith("waits for eks_node_group") is waits
 
 
 def test_what_could_not_be_looked_at_is_not_deleted_and_holds_up_only_what_may_depend_on_it(
@@ -166,16 +246,19 @@ def test_what_is_gone_meanwhile_is_no_refusal(target: Target) -> None:
     assert delete(target, found) == found
 
 
-def test_between_two_destroys_only_what_controllers_made_goes(target: Target) -> None:
+def test_between_two_destroys_only_what_holds_the_network_goes(target: Target) -> None:
     cloud = Cloud(target, SESSION)
-    a_cluster(cloud)
     an_instance(cloud)
-    LEFT["load_balancer"](cloud)
-    LEFT["classic_load_balancer"](cloud)
-    delete(target, sweep(target, SESSION, SESSION), CONTROLLERS_MAKE)
-    kept = {left.kind for left in sweep(target, SESSION, SESSION)}
-    assert {"eks_cluster", "ec2_instance"} <= kept
-    assert not kept & {"load_balancer", "classic_load_balancer"}
+    cloud.ec2.create_network_interface(SubnetId=cloud.subnet(cloud.vpc()))
+    for kind in ("nat_gateway", "load_balancer", "classic_load_balancer", "vpc_endpoint", "security_group"):
+        LEFT[kind](cloud)
+    for _ in range(DEEPEST):
+        delete(target, sweep(target, SESSION, SESSION), HOLD_A_NETWORK)
+    kept = kinds(sweep(target, SESSION, SESSION))
+    assert {"ec2_instance", "nat_gateway", "subnet", "vpc"} <= kept
+    assert not kept & {"load_balancer", "classic_load_balancer", "vpc_endpoint"}
+    # They wait for the machine and the gateway, which the engine deletes.
+    assert {"network_interface", "security_group"} <= kept
 
 
 def test_whatever_a_sweep_finds_can_be_deleted() -> None:

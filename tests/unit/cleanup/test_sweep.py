@@ -1,9 +1,10 @@
 """The sweep finds each kind of left-over, nothing of anybody else, and takes silence for no proof."""
 
 import pytest
-from botocore.exceptions import ClientError
+from botocore.exceptions import ClientError, EndpointConnectionError
 
 from automation.cleanup.sweep import sweep
+from automation.errors import AwsUnreachable, CredentialsMissing
 from automation.session.record import Residual
 from automation.target import Target
 from tests.unit.cleanup.account import LEFT, OTHER, ROLE, SESSION, Cloud, a_cluster, a_nat_gateway, an_instance
@@ -78,7 +79,25 @@ def test_a_left_over_says_what_it_costs_a_day(target: Target) -> None:
     }
 
 
-def test_a_service_that_does_not_answer_is_a_finding(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("raised", "told"),
+    [
+        (EndpointConnectionError(endpoint_url="https://ec2"), AwsUnreachable),
+        (ClientError({"Error": {"Code": "RequestExpired", "Message": "expired"}}, "DescribeVpcs"), CredentialsMissing),
+    ],
+)
+def test_a_sweep_that_nobody_answers_finds_nothing_out(
+    target: Target, monkeypatch: pytest.MonkeyPatch, raised: Exception, told: type[Exception]
+) -> None:
+    def fail(*_: object) -> None:
+        raise raised
+
+    monkeypatch.setattr("botocore.client.BaseClient._make_api_call", fail)
+    with pytest.raises(told):
+        look(target)
+
+
+def test_a_service_that_refuses_to_answer_is_a_finding(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(self: object, operation: str, parameters: object) -> None:
         raise ClientError({"Error": {"Code": "AccessDenied", "Message": "not allowed"}}, operation)
 
@@ -87,3 +106,4 @@ def test_a_service_that_does_not_answer_is_a_finding(target: Target, monkeypatch
     assert {residual.kind for residual in found} == {*LEFT, "eks_node_group"}
     assert all("could not look" in residual.detail and "AccessDenied" in residual.detail for residual in found)
     assert not any(residual.resource_id for residual in found)
+    assert all("not known, could not look" in residual.told for residual in found)

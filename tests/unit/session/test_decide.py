@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -10,8 +11,10 @@ import pytest
 from automation.session.decide import (
     ACCEPT_TRIES,
     DESTROY_TRIES,
+    MOST_SWEEPS,
+    NOTHING_ANSWERS,
+    NOTHING_GOES,
     ON_DEMAND_UP_TRIES,
-    SWEEPS_ALIKE,
     Decision,
     Interrupt,
     Kill,
@@ -366,20 +369,41 @@ def test_after_the_destroy_comes_the_sweep_then_the_report(case: Any) -> None:
     assert starts(at(gone.with_record(sweeps=1, swept_at=now), now)) == "report"
 
 
-def test_a_left_over_is_looked_for_again_and_then_reported(case: Any) -> None:
+def left_over(name: str = "nat-1", **more: Any) -> Residual:
+    return Residual(
+        kind="nat_gateway", resource_id=name, region="us-west-2", detail="", usd_per_day=Decimal("1.08"), **more
+    )
+
+
+def swept_at(case: Any, now: datetime, *left: Residual, since: timedelta = timedelta(0), sweeps: int = 1) -> Any:
+    """A session whose last sweep found `left`, as every sweep did for `since` before it."""
+    gone = destroyed(case, code=0)
+    return gone.with_record(sweeps=sweeps, swept_at=now, residual=left, residual_since=now - since)
+
+
+def test_a_left_over_is_looked_for_again_until_nothing_goes_any_more(case: Any) -> None:
     now = case.plan.moments.end
-    left = (Residual(kind="nat_gateway", resource_id="nat-1", region="us-west-2", detail="", usd_per_day=0),)  # type: ignore[arg-type]
-    swept = destroyed(case, code=0).with_record(sweeps=1, swept_at=now, residual=left)
-    assert isinstance(at(swept, now + SECOND), Wait)
-    assert starts(at(swept, now + MINUTE)) == "sweep"
-    assert starts(at(swept.with_record(sweeps=9, sweeps_alike=SWEEPS_ALIKE - 1), now + HOUR)) == "sweep"
-    assert starts(at(swept.with_record(sweeps=9, sweeps_alike=SWEEPS_ALIKE), now + HOUR)) == "report"
+    seen = swept_at(case, now, left_over())
+    assert isinstance(at(seen, now + SECOND), Wait)
+    assert starts(at(seen, now + MINUTE)) == "sweep"
+    assert starts(at(swept_at(case, now, left_over(), since=NOTHING_GOES - SECOND), now + MINUTE)) == "sweep"
+    assert starts(at(swept_at(case, now, left_over(), since=NOTHING_GOES), now)) == "report"
+    # What changes all the time, as a controller of somebody else's does, is not looked at for ever.
+    assert starts(at(swept_at(case, now, left_over(), sweeps=MOST_SWEEPS), now + HOUR)) == "report"
+
+
+def test_what_is_not_known_or_kept_is_not_waited_for_as_long(case: Any) -> None:
+    now = case.plan.moments.end
+    unknown, kept = left_over(""), left_over(kept=True)
+    assert starts(at(swept_at(case, now, unknown, since=NOTHING_ANSWERS - SECOND), now + MINUTE)) == "sweep"
+    assert starts(at(swept_at(case, now, unknown, since=NOTHING_ANSWERS), now)) == "report"
+    assert starts(at(swept_at(case, now, kept), now)) == "report"
+    assert starts(at(swept_at(case, now, kept, left_over("b")), now + MINUTE)) == "sweep"
 
 
 def test_a_look_for_a_left_over_is_never_long_away(case: Any) -> None:
     now = case.plan.moments.end
-    left = (Residual(kind="vpc", resource_id="vpc-1", region="us-west-2", detail="", usd_per_day=0),)  # type: ignore[arg-type]
-    swept = destroyed(case, code=0).with_record(sweeps=40, sweeps_alike=1, swept_at=now, residual=left)
+    swept = swept_at(case, now, left_over(), sweeps=40)
     assert isinstance(at(swept, now + 4 * MINUTE), Wait)
     assert starts(at(swept, now + 5 * MINUTE)) == "sweep"
 

@@ -19,7 +19,7 @@ import pytest
 import yaml
 from pulumi import automation as auto
 
-from automation.cleanup.delete import CONTROLLERS_MAKE
+from automation.cleanup.delete import HOLD_A_NETWORK
 from automation.errors import ClusterFailed, EngineFailed, ExitCode
 from automation.session.engine import (
     FiledPulumi,
@@ -105,7 +105,7 @@ def test_the_passphrase_is_named_by_its_file_and_a_target_may_bring_a_backend(fo
     assert "PULUMI_CONFIG_PASSPHRASE" not in given
 
 
-def test_a_destroy_that_failed_is_tried_again_without_what_controllers_made(
+def test_a_destroy_that_failed_is_tried_again_without_what_holds_its_network(
     folder: SessionFolder, record: Record, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done: list[object] = []
@@ -126,7 +126,7 @@ def test_a_destroy_that_failed_is_tried_again_without_what_controllers_made(
             folder=folder, record=replace(record, operations=tries), target="aws", environment={}, stack=stack
         )
         child.destroy(work)
-    gone = ("aws", folder.session, folder.session), CONTROLLERS_MAKE
+    gone = ("aws", folder.session, folder.session), HOLD_A_NETWORK
     assert done == ["destroy", gone, "destroy"]
 
 

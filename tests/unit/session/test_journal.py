@@ -116,17 +116,20 @@ def test_what_is_written_is_what_is_read(journal: Journal, block: Block) -> None
     assert (record.acceptance_failures, record.sweeps, record.residual) == (1, 1, (left,))
 
 
-def test_sweeps_are_alike_when_they_find_the_same_things_in_whatever_state(journal: Journal) -> None:
+def test_what_is_left_is_left_since_a_sweep_found_other_things(journal: Journal) -> None:
     def left(name: str, detail: str = "") -> Residual:
         return Residual(kind="vpc", resource_id=name, region="us-west-2", detail=detail, usd_per_day=Decimal(0))
 
-    found = [(left("a"), left("b")), (left("b"), left("a", "deleting")), (left("b"),), (left("b"),), (left("c"),), ()]
-    alike = []
-    for residual in found:
-        journal.write(lines.Swept(at=NOW, residual=residual))
-        alike.append(journal.record().sweeps_alike)
-    assert alike == [1, 2, 1, 2, 1, 1]
+    found = [(left("a"), left("b")), (left("b"), left("a", "deleting")), (left("b"),), (left("b"),), (left("c"),)]
+    minutes = [NOW + timedelta(minutes=number) for number in range(len(found))]
+    since = []
+    for minute, residual in zip(minutes, found, strict=True):
+        journal.write(lines.Swept(at=minute, residual=residual))
+        since.append(journal.record().residual_since)
+    assert since == [minutes[0], minutes[0], minutes[2], minutes[2], minutes[4]]
     assert journal.record().sweeps == len(found)
+    journal.write(lines.Reopened(at=LATER))
+    assert journal.record().residual_since is None
 
 
 def test_a_phase_ends_when_the_next_begins_and_the_last_with_the_session(journal: Journal) -> None:

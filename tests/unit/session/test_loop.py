@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from automation.accounts.minutes import minutes_lost
-from automation.errors import AwsSaysNo, LeftBehind, MachineInTheWay
+from automation.errors import AwsSaysNo, AwsUnreachable, LeftBehind, MachineInTheWay
 from automation.serving.startup import StartupView
 from automation.session import loop, rent, steps
-from automation.session.decide import SWEEPS_ALIKE, Kill, decide
+from automation.session.decide import NOTHING_GOES, Kill, decide
 from automation.session.display import Quiet
 from automation.session.entries import (
     BlockKnown,
@@ -316,7 +316,27 @@ def test_what_cannot_be_deleted_is_reported_with_the_reason(
     world.left, world.not_deleted = [(LEFT,)], "Not allowed."
     record = run(target, folder, Quiet())
     assert [left.detail for left in record.residual] == ["Not allowed."]
-    assert record.sweeps == record.sweeps_alike == SWEEPS_ALIKE
+    assert record.residual_since is not None
+    assert record.swept_at is not None
+    assert record.swept_at - record.residual_since >= NOTHING_GOES
+
+
+def test_a_sweep_that_aws_does_not_answer_has_learned_nothing(
+    world: World, target: Target, folder: SessionFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = 0
+
+    def sweep(*given: Any) -> tuple[Residual, ...]:
+        nonlocal asked
+        asked += 1
+        if asked <= 2000:
+            raise AwsUnreachable(happened="No network.", remedy="")
+        return world.sweep(*given)
+
+    monkeypatch.setattr(steps, "sweep", sweep)
+    record = run(target, folder, Quiet())
+    assert (record.outcome, record.sweeps) == ("ok", 1)
+    assert 1 < len(record.faults) < 20
 
 
 def test_down_ends_a_session_in_the_middle(world: World, target: Target, folder: SessionFolder) -> None:
