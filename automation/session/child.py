@@ -25,6 +25,7 @@ from automation.cleanup.delete import HOLD_A_NETWORK, delete
 from automation.cleanup.sweep import sweep
 from automation.errors import EngineFailed, ExitCode, Refused, RentblockError, machine_error
 from automation.refusals import check_account, refuse_stand_ins
+from automation.session import half_made
 from automation.session.adopt import adopt
 from automation.session.engine import (
     PASSPHRASE,
@@ -100,6 +101,7 @@ def up(work: Work) -> None:
     if work.target.mode == "aws":
         install_plugins(work.stack)
     _go_on()
+    half_made.take_back(work.stack, work.folder)
     work.stack.up(parallel=work.record.request.parallel, show_secrets=False, suppress_outputs=True, color="never")
     write_outputs(work.folder, {name: output.value for name, output in work.stack.outputs().items()})
 
@@ -200,6 +202,7 @@ def _recover(work: Work) -> None:
     if not (exported.deployment or {}).get("pending_operations"):
         return
     deployment = adopt(work.target, work.folder.session, exported.deployment or {})
+    half_made.remember(work.folder, deployment["pending_operations"])
     work.stack.import_stack(auto.Deployment(version=exported.version, deployment=deployment))
     # The cluster may be half made or gone, and then nobody answers for what is in it.
     in_cluster = [

@@ -51,6 +51,11 @@ class SessionFolder:
         return self.root / "passphrase"
 
     @property
+    def half_made_releases(self) -> Path:
+        """Helm releases that a killed engine was making, as its state had them; only until they are taken back."""
+        return self.root / "half-made-releases.json"
+
+    @property
     def api_key(self) -> Path:
         return self.root / "api-key"
 

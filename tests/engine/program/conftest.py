@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +14,13 @@ from typing import Any
 import boto3
 import pytest
 import yaml
+from pulumi import automation
 
+from automation.clock import AwsClock
+from automation.session.engine import engine_environment, open_stack, workspace_files
+from automation.session.folder import SessionFolder, session_folder
+from automation.target import Target
+from components.program import session_program
 from rehearsal.aws.inventory import Existing
 from rehearsal.delays import load_constants, load_scenario
 from rehearsal.supervisor import RunningWorld, running_world
@@ -32,6 +38,20 @@ with warnings.catch_warnings():
 
 PROJECT = Path(__file__).resolve().parents[3]
 NAMESPACE = "rent-the-block"
+SESSION = "rtb-20261201-a1b2"
+CONFIG: Mapping[str, str | list[str]] = {
+    "region": "us-west-2",
+    "capacity": "block",
+    "reservationId": "cr-0123456789abcdef0",
+    "instanceType": "p6-b300.48xlarge",
+    # Two nodes talk by EFA, which brings a security group with rules of ours.
+    "instanceCount": "2",
+    "model": "kimi-k3",
+    "endpointPublicAccessCidrs": ["203.0.113.7/32"],
+    "weights": "s3://rent-the-block-weights/kimi-k3",
+}
+
+OpenStack = Callable[[Mapping[str, str | list[str]]], automation.Stack]
 _HANGS_S = 240
 
 
@@ -126,3 +146,51 @@ def shared_place() -> Iterator[Place]:
     """A world in which nothing is ever made."""
     with _place() as made:
         yield made
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> SessionFolder:
+    folder = session_folder(tmp_path / "rentblock", SESSION)
+    folder.create()
+    return folder
+
+
+@pytest.fixture
+def open_it(folder: SessionFolder, monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], OpenStack]:
+    """Opens the session's stack in a world, with a configuration."""
+
+    def in_place(place: Any) -> OpenStack:
+        world = place.running.environment
+        monkeypatch.setenv("PATH", world["PATH"])
+        monkeypatch.delenv("PULUMI_CONFIG_PASSPHRASE", raising=False)
+        given = {name: value for name, value in world.items() if name.startswith(("PULUMI_", "AWS_", "KUBE", "HOME"))}
+
+        def opened(config: Mapping[str, str | list[str]]) -> automation.Stack:
+            workspace_files(folder, config)
+            return open_stack(folder, folder.root, session_program, engine_environment(folder, given))
+
+        return opened
+
+    return in_place
+
+
+@pytest.fixture
+def target(place: Any, tmp_path: Path) -> Target:
+    return Target(
+        mode="rehearsal",
+        account_id="123456789012",
+        region="us-west-2",
+        boto_session=boto3.Session("k", "s"),
+        endpoint_url=place.running.address.endpoint_url,
+        clock=AwsClock(boto3.Session("k", "s")),
+        home=tmp_path,
+        engine_environment={},
+    )
+
+
+def without(resource: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value for name, value in resource.items() if name not in names}
+
+
+def changes(summary: automation.UpdateSummary) -> dict[str, int]:
+    return {str(getattr(kind, "value", kind)): count for kind, count in (summary.resource_changes or {}).items()}

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
-import boto3
 import pytest
 from pulumi import automation
 
-from automation.clock import AwsClock
 from automation.session.adopt import KINDS, TAKEN_BACK, adopt
-from automation.session.engine import diagnostics, engine_environment, open_stack, workspace_files
-from automation.session.folder import SessionFolder, session_folder
+from automation.session.engine import diagnostics
+from automation.session.folder import SessionFolder
 from automation.target import Target
-from components.program import session_program
+from tests.engine.program.conftest import CONFIG, SESSION, changes, without
 
 pytestmark = [
     pytest.mark.engine,
@@ -24,72 +20,9 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 
-SESSION = "rtb-20261201-a1b2"
-CONFIG: Mapping[str, str | list[str]] = {
-    "region": "us-west-2",
-    "capacity": "block",
-    "reservationId": "cr-0123456789abcdef0",
-    "instanceType": "p6-b300.48xlarge",
-    # Two nodes talk by EFA, which brings a security group with rules of ours.
-    "instanceCount": "2",
-    "model": "kimi-k3",
-    "endpointPublicAccessCidrs": ["203.0.113.7/32"],
-    "weights": "s3://rent-the-block-weights/kimi-k3",
-}
-
-OpenStack = Callable[[Mapping[str, str | list[str]]], automation.Stack]
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> SessionFolder:
-    folder = session_folder(tmp_path / "rentblock", SESSION)
-    folder.create()
-    return folder
-
-
-@pytest.fixture
-def open_it(folder: SessionFolder, monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], OpenStack]:
-    """Opens the session's stack in a world, with a configuration."""
-
-    def in_place(place: Any) -> OpenStack:
-        world = place.running.environment
-        monkeypatch.setenv("PATH", world["PATH"])
-        monkeypatch.delenv("PULUMI_CONFIG_PASSPHRASE", raising=False)
-        given = {name: value for name, value in world.items() if name.startswith(("PULUMI_", "AWS_", "KUBE", "HOME"))}
-
-        def opened(config: Mapping[str, str | list[str]]) -> automation.Stack:
-            workspace_files(folder, config)
-            return open_stack(folder, folder.root, session_program, engine_environment(folder, given))
-
-        return opened
-
-    return in_place
-
-
-@pytest.fixture
-def target(place: Any, tmp_path: Path) -> Target:
-    return Target(
-        mode="rehearsal",
-        account_id="123456789012",
-        region="us-west-2",
-        boto_session=boto3.Session("k", "s"),
-        endpoint_url=place.running.address.endpoint_url,
-        clock=AwsClock(boto3.Session("k", "s")),
-        home=tmp_path,
-        engine_environment={},
-    )
-
-
-def without(resource: Mapping[str, Any], *names: str) -> dict[str, Any]:
-    return {name: value for name, value in resource.items() if name not in names}
-
 
 def ids(resources: list[dict[str, Any]]) -> dict[str, str]:
     return {resource["urn"]: resource["id"] for resource in resources if "id" in resource}
-
-
-def changes(summary: automation.UpdateSummary) -> dict[str, int]:
-    return {str(getattr(kind, "value", kind)): count for kind, count in (summary.resource_changes or {}).items()}
 
 
 def ingress(ec2: Any, vpc_id: str) -> list[tuple[str, str]]:
