@@ -12,11 +12,14 @@ from rich.console import Console
 
 from automation.cli.app import build_app
 from automation.cli.failures import EXIT_CODES, told
-from automation.errors import InvalidRequest
+from automation.errors import ExitCode, InvalidRequest
 from rehearsal.environment import shed_aws_settings
 
 if TYPE_CHECKING:
     from automation.target import Target
+
+
+_GONE = "The simulated world is gone, and nothing was billed."
 
 
 def target(region: str | None) -> "Target":
@@ -69,7 +72,7 @@ def rehearse(
     from rehearsal.target import inside_a_world
 
     console = Console(stderr=True)
-    with told(console, "The simulated world is gone, and nothing was billed."):
+    with told(console, _GONE):
         if inside_a_world():
             raise InvalidRequest(happened="This is a rehearsal already.", remedy="Leave it first.")
         console.print("A rehearsal: AWS, its prices and its time are simulated. Nothing is bought, nothing is billed.")
@@ -79,6 +82,8 @@ def rehearse(
 
         wish = Wish(scenario=scenario, seed=seed, keep=keep, parallel=parallel)
         code = run_command(wish, command, console) if command else run_session(wish, out, console)
+    if code == ExitCode.INTERRUPTED:
+        console.print(f"Interrupted. {_GONE}")
     raise typer.Exit(code)
 
 

@@ -9,6 +9,7 @@ import threading
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -117,11 +118,13 @@ def _handler_class(routes: Mapping[str, Handler], token: str) -> type[BaseHTTPRe
 
         def _answer(self, status: int, content: Json) -> None:
             payload = json.dumps(content, default=str).encode()
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(payload)))
-            self.end_headers()
-            self.wfile.write(payload)
+            # Whoever asked may have been ended while it waited, by Ctrl-C for example.
+            with suppress(ConnectionError):
+                self.send_response(status)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(payload)))
+                self.end_headers()
+                self.wfile.write(payload)
 
         def log_message(self, format: str, *args: object) -> None:
             """Say nothing: the world's questions are not news."""

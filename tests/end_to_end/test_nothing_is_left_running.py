@@ -48,14 +48,20 @@ class Owner:
     """`rentblock rehearse`, in a process group of its own as in a shell."""
 
     def __init__(self, arguments: tuple[str, ...], out: Path) -> None:
+        self._said = out.with_name("said")
         self.process = subprocess.Popen(
             [sys.executable, "-m", "rehearsal.command", "rehearse", "--out", str(out), *arguments],
             cwd=ROOT,
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+            stderr=self._said.open("wb"),
             start_new_session=True,
         )
+
+    @property
+    def said(self) -> str:
+        """What its user has read."""
+        return self._said.read_text(encoding="utf-8")
 
     def runs(self, words: tuple[str, ...]) -> bool:
         """Whether a process of the world has these words in its command line."""
@@ -166,6 +172,9 @@ def test_a_signal_during_an_engine_operation_leaves_nothing(
     world = owner.look()
     assert owner.end(number) == code
     assert eventually(world.is_gone)
+    assert "Traceback" not in owner.said
+    if number == signal.SIGINT:
+        assert owner.said.endswith("Interrupted. The simulated world is gone, and nothing was billed.\n")
 
 
 def test_a_whole_session_leaves_nothing(default: Rehearsal) -> None:

@@ -1,5 +1,8 @@
 """A stand-in never meets the real thing: what a child of a rehearsal gets to see."""
 
+import socket
+import struct
+import threading
 from pathlib import Path
 
 import pytest
@@ -95,6 +98,32 @@ def test_an_ended_world_is_said_to_have_ended() -> None:
     server.stop()
     with pytest.raises(WorldUnreachable, match="no longer answers"):
         address(server, server.token).ask("GET", "/now")
+
+
+def test_an_asker_that_was_ended_while_it_waited_is_no_error(capfd: pytest.CaptureFixture[str]) -> None:
+    asked, ended = threading.Event(), threading.Event()
+
+    def advance(_: object) -> object:
+        asked.set()
+        assert ended.wait(10)
+        return {}
+
+    server = ControlServer({"POST /advance": advance})
+    before = set(threading.enumerate())
+    try:
+        host, port = server.url.removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port))) as asker:
+            request = f"POST /advance HTTP/1.0\r\nAuthorization: Bearer {server.token}\r\n\r\n"
+            asker.sendall(request.encode())
+            assert asked.wait(10)
+            # So the kernel ends the connections of a process that is killed with an answer unread.
+            asker.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        ended.set()
+        for answering in set(threading.enumerate()) - before:
+            answering.join(timeout=10)
+    finally:
+        server.stop()
+    assert "Traceback" not in capfd.readouterr().err
 
 
 def test_the_token_of_a_world_is_read_by_its_owner_only(tmp_path: Path) -> None:
