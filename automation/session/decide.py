@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
+from automation.errors import AwsUnreachable, CredentialsMissing
 from automation.market.reservations import ACTIVE, NEVER, OVER, PAYING
 from automation.serving.startup import StartupView
 from automation.session.observation import GpuGroup, Observation, OperationSeen, Unknown
@@ -40,6 +41,8 @@ _LONGEST_SWEEP_PAUSE = timedelta(minutes=5)
 # EKS takes the longest, 10 to 15 minutes for a cluster or a node group that drains; and a refusal may be put right.
 NOTHING_GOES = timedelta(minutes=40)
 NOTHING_ANSWERS = timedelta(minutes=10)
+# What ended before the engine began, for want of network or sign-in, has tried nothing: only a longer wait helps.
+_NOT_BEGUN = frozenset({AwsUnreachable.exit_code, CredentialsMissing.exit_code})
 # So a pause between tries is at most 8 minutes: an expired sign-in may be renewed at any time of a paid block.
 _MOST_DOUBLINGS = 4
 _ACCEPT_PAUSE = timedelta(seconds=15)
@@ -230,7 +233,8 @@ def _drain(plan: Plan, observation: Observation, record: Record, now: datetime) 
 
 def _destroy(record: Record, now: datetime) -> Decision | None:
     tries = record.tries("destroy")
-    if not record.operations or record.destroyed or len(tries) >= DESTROY_TRIES:
+    begun = [run for run in tries if run.exit_code not in _NOT_BEGUN]
+    if not record.operations or record.destroyed or len(begun) >= DESTROY_TRIES:
         return None
     if (again := _next_try(tries)) and again > now:
         return Wait(until=again, phase="destroy", why="a pause before the next try")

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from automation.errors import AwsUnreachable, CredentialsMissing
 from automation.session.decide import (
     ACCEPT_TRIES,
     DESTROY_TRIES,
@@ -414,6 +415,13 @@ def test_a_destroy_that_failed_is_tried_again_and_the_sweep_comes_anyway(case: A
     hopeless = destroyed(case, code=9, number=DESTROY_TRIES)
     assert starts(at(hopeless, now)) == "sweep"
     assert starts(at(hopeless.with_record(reopened=now), now)) == "destroy"
+
+
+@pytest.mark.parametrize("code", [AwsUnreachable.exit_code, CredentialsMissing.exit_code])
+def test_a_destroy_that_could_not_begin_is_tried_however_often_that_takes(case: Any, code: int) -> None:
+    now = case.plan.moments.end
+    offline = destroyed(case, code=code, number=10 * DESTROY_TRIES)
+    assert starts(at(offline, now)) == "destroy"
 
 
 def test_a_session_that_made_nothing_is_swept_without_a_destroy(case: Any) -> None:
