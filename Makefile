@@ -27,7 +27,7 @@ rehearse: setup  ## Rehearse a whole session, free and without an AWS account
 	@$(BIN)/rentblock rehearse
 
 test: setup  ## Run all tests
-	@$(BIN)/python -m pytest -n 2
+	@$(BIN)/python -m pytest -n 2 --dist worksteal
 
 doctor: $(STAMP)  ## Say what is installed, which way it came, and what a real session lacks
 	@$(BIN)/rentblock doctor || [ $$? -eq 15 ]  # 15: something lacks. It has said what; that is no fault of make.
