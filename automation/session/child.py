@@ -82,7 +82,10 @@ def main(arguments: list[str]) -> int:
     for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(each, _leave_it_to_the_engine)
     try:
-        _wait_for_own_line(folder, int(number))
+        if not _is_written_down(folder, int(number)):
+            # No word: the number may be another child's by now.
+            print("Whoever started this operation ended before it was written down. It made nothing.")  # noqa: T201
+            return ExitCode.ENGINE
         with _alone(folder):
             _OPERATIONS[name](_work(folder, logs))
         word = LastWord(exit_code=ExitCode.OK, sentence="")
@@ -140,17 +143,14 @@ def _work(folder: SessionFolder, logs: Path) -> Work:
     return work
 
 
-def _wait_for_own_line(folder: SessionFolder, number: int) -> None:
+def _is_written_down(folder: SessionFolder, number: int) -> bool:
     """What no journal knows of, nobody would destroy: a child whose starter died before it wrote makes nothing."""
     limit = time.monotonic() + _LINE_LIMIT_S
     while (number, os.getpid()) not in {(run.number, run.pid) for run in Journal(folder.journal).record().operations}:
         if time.monotonic() > limit:
-            raise EngineFailed(
-                happened="Whoever started this operation ended before it was written down.",
-                cost="It made nothing.",
-                remedy="The session starts it again.",
-            )
+            return False
         time.sleep(_LINE_LOOK_S)
+    return True
 
 
 def _go_on() -> None:

@@ -209,17 +209,23 @@ def test_a_lock_whose_pid_is_now_somebody_elses_holds_nobody_up(tmp_path: Path, 
     child._wait_for_the_stack(f"file://{tmp_path}", folder)
 
 
-def test_a_child_that_nobody_wrote_down_makes_nothing(
+def test_a_child_that_nobody_wrote_down_makes_nothing_and_leaves_no_word(
     folder: SessionFolder, rent_request: RentRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(child, "_LINE_LIMIT_S", 0.0)
     journal = Journal(folder.journal)
     now = datetime(2026, 12, 1, 11, 30, tzinfo=UTC)
     journal.write(Opened(at=now, session="s", mode="rehearsal", account_id="1", request=rent_request))
-    with pytest.raises(EngineFailed, match="before it was written down"):
-        child._wait_for_own_line(folder, 1)
+    # What a child sets for its whole process is not for this one.
+    monkeypatch.setattr(child.signal, "signal", lambda *_: None)
+    monkeypatch.setattr(child.os, "umask", lambda _: 0)
+    place = folder.operation(1, "up")
+    place.mkdir(parents=True)
+    assert child.main(["up", str(folder.root), "1"]) == ExitCode.ENGINE
+    # Its number is given to the next child, whose word it would be taken for.
+    assert list(place.iterdir()) == []
     journal.write(OperationStarted(at=now, number=1, name="up", pid=os.getpid(), process_started=1.0))
-    child._wait_for_own_line(folder, 1)
+    assert child._is_written_down(folder, 1)
 
 
 def test_an_up_that_was_asked_to_stop_before_its_engine_began_begins_none(monkeypatch: pytest.MonkeyPatch) -> None:
