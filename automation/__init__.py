@@ -12,12 +12,12 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from automation.ledger.request import RentRequest as RentRequest
     from automation.session.rent import rent as rent
-    from automation.session.request import RentRequest as RentRequest
 
 # The front door. Its names are loaded when they are asked for, so that a process that needs one small module of this
 # package does not load boto3 and all the rest.
-_FRONT_DOOR = {"rent": "automation.session.rent", "RentRequest": "automation.session.request"}
+_FRONT_DOOR = {"rent": "automation.session.rent", "RentRequest": "automation.ledger.request"}
 
 
 def __getattr__(name: str) -> object:

@@ -200,8 +200,7 @@ def _what_to_serve(file: StackFile) -> tuple[InstanceType | None, Model | None, 
     except UnknownName as error:
         problems.append(problem("model", str(error)))
     if instance_type and model:
-        # One request with the longest context is the least that must fit.
-        fit = fits(model, instance_type, file.instance_count, context_tokens=model.max_model_len, concurrency=1)
+        fit = fits(model, instance_type)
         if not fit.fits:
             remedy = "Choose a smaller model, or an instance type with more GPU memory"
             problems.append(Problem(key="model", what=fit.sentence, remedy=remedy))
@@ -217,7 +216,7 @@ def _zones(file: StackFile, lookup: Lookup) -> tuple[tuple[str, str] | None, lis
         remedy = "Give a region of the partition aws, such as us-west-2"
         return None, [Problem(key="region", what=what, remedy=remedy)]
     try:
-        load().region(file.region)
+        load().place(file.region)
     except UnknownName as error:
         return None, [problem("region", str(error))]
     problems: list[Problem] = []

@@ -97,18 +97,6 @@ class Model:
     source: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class Region:
-    """An AWS region. `blocks_listed` is what a price list showed on `date`: a hint where to search, never a verdict."""
-
-    name: str
-    place: str
-    blocks_listed: tuple[str, ...]
-    source: str
-    date: str
-    confidence: str
-
-
 Entry = TypeVar("Entry")
 _Table = dict[str, Any]  # as tomllib reads it
 
@@ -117,12 +105,13 @@ _Table = dict[str, Any]  # as tomllib reads it
 class Catalogue:
     """All of it; each look-up raises UnknownName.
 
-    `constants` also holds those of instance types and models, named `<instance type or model>.<field>`.
+    `regions` tells where each is, such as "Oregon". `constants` also holds those of instance types and models, named
+    `<instance type or model>.<field>`.
     """
 
     instance_types: Mapping[str, InstanceType]
     models: Mapping[str, Model]
-    regions: Mapping[str, Region]
+    regions: Mapping[str, str]
     constants: Mapping[str, Constant]
 
     def instance_type(self, name: str) -> InstanceType:
@@ -131,8 +120,8 @@ class Catalogue:
     def model(self, name: str) -> Model:
         return _find(self.models, "model", name)
 
-    def region(self, name: str) -> Region:
-        return _find(self.regions, "region", name)
+    def place(self, region: str) -> str:
+        return _find(self.regions, "region", region)
 
     def constant(self, name: str) -> Constant:
         return _find(self.constants, "constant", name)
@@ -148,15 +137,12 @@ class Fit:
     sentence: str
 
 
-def fits(model: Model, instance_type: InstanceType, count: int, *, context_tokens: int, concurrency: int) -> Fit:
-    """Weights + KV cache of `concurrency` requests of `context_tokens` + overhead, against the GPUs' usable memory.
-
-    Each instance serves a whole copy on `tensor_parallel` of its GPUs, so `count` instances share the requests.
-    """
-    requests = -(-concurrency // count)
+def fits(model: Model, instance_type: InstanceType) -> Fit:
+    """Weights + KV cache of one request with the longest context, the least that must fit, + overhead, against the
+    usable memory of the `tensor_parallel` GPUs of one instance: each serves a whole copy."""
     needed = (
         model.resident_bytes
-        + model.kv_bytes_per_token * context_tokens * requests
+        + model.kv_bytes_per_token * model.max_model_len
         + model.overhead_bytes_per_gpu * model.tensor_parallel
     )
     if instance_type.gpus < model.tensor_parallel:
@@ -166,7 +152,7 @@ def fits(model: Model, instance_type: InstanceType, count: int, *, context_token
     gpu_bytes = instance_type.gpu_memory_mib * MIB * model.tensor_parallel
     available = int(gpu_bytes * model.gpu_memory_utilization)
     sentence = (
-        f"{model.name} with {requests} request(s) of {context_tokens:,} tokens needs {needed / 1e9:,.1f} GB "
+        f"{model.name} with one request of {model.max_model_len:,} tokens needs {needed / 1e9:,.1f} GB "
         f"of GPU memory; {model.tensor_parallel} GPU(s) of {instance_type.name} give {available / 1e9:,.1f} GB"
     )
     return Fit(fits=needed <= available, needed_bytes=needed, available_bytes=available, sentence=sentence)
@@ -178,16 +164,12 @@ def load(folder: Path = DATA) -> Catalogue:
     constants = {name: _constant(name, table) for name, table in _read(folder, "constants").items()}
     instance_types = {name: _instance_type(name, table) for name, table in _read(folder, "instances").items()}
     models = {name: _model(name, table) for name, table in _read(folder, "models").items()}
-    regions = {
-        name: Region(**{**table, "name": name, "blocks_listed": tuple(table["blocks_listed"])})
-        for name, table in _read(folder, "regions").items()
-    }
     for entry in (*instance_types.values(), *models.values()):
         constants |= {value.name: value for value in vars(entry).values() if isinstance(value, Constant)}
     return Catalogue(
         instance_types=MappingProxyType(instance_types),
         models=MappingProxyType(models),
-        regions=MappingProxyType(regions),
+        regions=MappingProxyType(_read(folder, "regions")),
         constants=MappingProxyType(constants),
     )
 
@@ -198,7 +180,7 @@ def _find(entries: Mapping[str, Entry], kind: str, name: str) -> Entry:
     return entries[name]
 
 
-def _read(folder: Path, kind: str) -> dict[str, _Table]:
+def _read(folder: Path, kind: str) -> dict[str, Any]:
     with (folder / f"{kind}.toml").open("rb") as file:
         return tomllib.load(file)
 

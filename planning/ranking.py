@@ -28,6 +28,12 @@ class Offer:
     fee_usd: Decimal
     currency: str
 
+    @property
+    def where(self) -> str:
+        """The zone by name and id, and where that is: "us-west-2b (usw2-az2), Oregon"."""
+        place = load().regions.get(self.region)
+        return f"{self.availability_zone} ({self.availability_zone_id})" + (f", {place}" if place else "")
+
     def bought_as(self, reservation_id: str) -> Block:
         """The block that this offer becomes once it is bought."""
         return Block(

@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 _GONE = "The simulated world is gone, and nothing was billed."
 
 
-def target(region: str | None) -> "Target":
+def target() -> "Target":
     """Where a verb works: the world that this process was started in, else the user's AWS account."""
     from automation.target import aws_target
     from rehearsal.target import inside_a_world, world_target
 
     if inside_a_world():
-        return world_target().in_region(region) if region else world_target()
-    return aws_target(region)
+        return world_target()
+    return aws_target()
 
 
 def refuse_stand_ins_here() -> None:

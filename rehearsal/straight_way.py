@@ -15,12 +15,12 @@ from rich.console import Console
 from automation.cli.display import display_on
 from automation.cli.failures import told
 from automation.errors import ExitCode
+from automation.ledger.folder import session_folder
+from automation.ledger.record import Record
+from automation.ledger.request import RentRequest
 from automation.market.purchase import Approval
 from automation.session.display import Display
-from automation.session.folder import session_folder
-from automation.session.record import Record
 from automation.session.rent import end, run_to_end
-from automation.session.request import RentRequest
 from planning.ranking import Offer
 from rehearsal.delays import Scenario
 from rehearsal.target import world_target

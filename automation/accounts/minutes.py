@@ -13,7 +13,7 @@ from decimal import ROUND_HALF_EVEN, Decimal
 from planning.block import minutes as constant_minutes
 from planning.costs import LOSS_CAUSES, STARTUP_PHASES
 
-from ..session.record import Record
+from ..ledger.record import Record
 
 SERVED = "served"
 PLACES = Decimal("0.01")

@@ -1,6 +1,6 @@
 """The one rule for how a session ended."""
 
-from ..session.record import Record
+from ..ledger.record import Record
 
 OK = "ok"
 

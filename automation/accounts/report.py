@@ -12,7 +12,8 @@ from planning.catalogue import Catalogue, UnknownName
 from planning.costs import Usage, hosted_break_even_tokens_per_s, outside_usd, usage_usd
 
 from ..errors import machine_error
-from ..session.record import PhaseSpan, Record
+from ..ledger.folder import write_whole
+from ..ledger.record import PhaseSpan, Record
 from .minutes import Minutes, minutes_lost, paid_time
 from .page import page
 from .schema import (
@@ -87,12 +88,10 @@ def write(report: Report, folder: Path) -> None:
     contents = {"report.json": report.model_dump_json(indent=2) + "\n", "report.html": page(report)}
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for name, text in contents.items():
-            beside = folder / f".{name}.new"
-            beside.write_text(text, encoding="utf-8")
-            beside.replace(folder / name)
     except OSError as error:
         raise machine_error(error) from error
+    for name, text in contents.items():
+        write_whole(folder / name, text, mode=0o666)
 
 
 def _cost(record: Record, minutes: Minutes, catalogue: Catalogue, outside: Decimal) -> CostPart:

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..aws_errors import aws_errors
 from ..errors import AwsSaysNo, RentblockError
-from ..session.record import Residual
+from ..ledger.record import Residual
 from ..target import Target
 
 _BALANCERS = frozenset({"load_balancer", "classic_load_balancer"})

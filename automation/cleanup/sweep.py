@@ -15,7 +15,7 @@ from planning.catalogue import load
 
 from ..aws_errors import aws_errors
 from ..errors import AwsSaysNo
-from ..session.record import Residual
+from ..ledger.record import Residual
 from ..target import Target
 from . import ec2, services
 from .scope import NOTHING, Found, Scope

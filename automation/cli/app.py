@@ -19,13 +19,13 @@ from automation.cli.failures import EXIT_CODES, told
 from automation.cli.guards import goes_on_as_it_was, only_one_is_open
 from automation.cli.views import findings_view, offers_json, offers_view, rows_table, status_rows
 from automation.errors import ExitCode, RentblockError
-from automation.session.folder import find
+from automation.ledger.folder import find
 
 if TYPE_CHECKING:
-    from automation.session.record import Record
+    from automation.ledger.record import Record
     from automation.target import Target
 
-MakeTarget = Callable[[str | None], "Target"]
+MakeTarget = Callable[[], "Target"]
 """Makes the place where a verb works, seen from a region (None: the default one)."""
 
 BeforeChange = Callable[[], None]
@@ -74,19 +74,19 @@ def _add_offers(app: typer.Typer, make_target: MakeTarget, out: Console, err: Co
         from automation.session.shortlist import search
 
         with told(err):
-            wish = options.Wish(
+            request = options.request_from(
                 model=model,
                 instance_type=instance_type,
                 instance_count=count,
                 hours=hours,
                 regions=region,
-                weights=weights,
+                weights_uri=weights,
                 warm_caches=warm_caches,
                 max_fee_usd=max_fee_usd,
                 max_usd_per_useful_hour=max_usd_per_useful_hour,
+                endpoint_cidrs=_NOT_ASKED,
             )
-            request = options.request_from(wish, endpoint_cidrs=_NOT_ASKED)
-            ranked = search(request, make_target(None))
+            ranked = search(request, make_target())
             if as_json:
                 typer.echo(json.dumps(offers_json(ranked), indent=2))
             else:
@@ -137,21 +137,18 @@ def _add_rent(app: typer.Typer, make_target: MakeTarget, before_change: BeforeCh
             if session is not None:
                 goes_on_as_it_was(context)
                 found = find(_home(), session)
-                target = make_target(None)
+                target = make_target()
             else:
-                wish = options.Wish(
+                request = options.request_from(
                     model=model,
                     instance_type=instance_type,
                     instance_count=count,
                     hours=hours,
                     regions=region,
-                    weights=weights,
+                    weights_uri=weights,
                     warm_caches=warm_caches,
                     max_fee_usd=max_fee_usd,
                     max_usd_per_useful_hour=max_usd_per_useful_hour,
-                )
-                request = options.request_from(
-                    wish,
                     endpoint_cidrs=tuple(cidr or ()),
                     capacity=capacity,
                     reservation_id=reservation,
@@ -159,7 +156,7 @@ def _add_rent(app: typer.Typer, make_target: MakeTarget, before_change: BeforeCh
                     weights_kms_key_arn=weights_kms_key,
                     parallel=parallel,
                 )
-                target = make_target(None)
+                target = make_target()
                 found = begin(request, target, ask_for_the_fee(err, request), Lines(err))
             err.print(Text(f"Go on after an interruption: rentblock rent --session {found.session}"))
             err.print(Text(f"End it before its time:      rentblock down --session {found.session}"))
@@ -217,8 +214,8 @@ def _add_down(app: typer.Typer, make_target: MakeTarget, before_change: BeforeCh
                 only_one_is_open(_home())
             ask_to_end(err, folder.session, yes=yes)
             with display_on(err) as display:
-                record = end(make_target(None), folder, display, "`rentblock down`")
-            _finish(err, folder.root.parents[1], record)
+                record = end(make_target(), folder, display, "`rentblock down`")
+            _finish(err, folder.home, record)
 
 
 def _add_report(app: typer.Typer, out: Console, err: Console) -> None:
@@ -230,7 +227,7 @@ def _add_report(app: typer.Typer, out: Console, err: Console) -> None:
         $ rentblock report
         $ rentblock report --session rtb-20261201-k3x9 --json
         """
-        from automation.session.journal import Journal
+        from automation.ledger.journal import Journal
         from automation.session.report import write_report
 
         with told(err):
@@ -278,7 +275,7 @@ def _home() -> Path:
 def _reachable(make_target: MakeTarget) -> "Target | None":
     """The target, or None when there is none to be had: `status` then tells what the journal says."""
     try:
-        return make_target(None)
+        return make_target()
     except RentblockError:
         return None
 

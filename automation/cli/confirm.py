@@ -5,9 +5,9 @@ from rich.prompt import Prompt
 from rich.text import Text
 
 from automation.errors import Refused
+from automation.ledger.request import RentRequest
 from automation.market.purchase import Approval
 from automation.session.begin import Approve, approve_exactly
-from automation.session.request import RentRequest
 from planning.ranking import Offer
 
 
@@ -33,7 +33,7 @@ def ask_for_the_fee(console: Console, request: RentRequest) -> Approve:
 
 def sentence(offer: Offer, request: RentRequest) -> str:
     """What is agreed to, in one sentence."""
-    what = f"{offer.instance_count} x {offer.instance_type} in {offer.availability_zone}"
+    what = f"{offer.instance_count} x {offer.instance_type} in {offer.where},"
     when = f"from {offer.start:%Y-%m-%d %H:%M} to {offer.end:%Y-%m-%d %H:%M} UTC"
     if request.capacity == "on-demand":
         return f"On demand: {what} {when} costs about US${offer.fee_usd:,.2f}, billed by the second, beside the rest."

@@ -27,7 +27,7 @@ class Finding:
     rehearsal_needs_it: bool
 
 
-def examine(make_target: Callable[[str | None], Target], environ: dict[str, str]) -> Iterator[Finding]:
+def examine(make_target: Callable[[], Target], environ: dict[str, str]) -> Iterator[Finding]:
     """All findings, in the order in which a person would repair them."""
     yield from _packages()
     yield from _toolchain()
@@ -82,12 +82,10 @@ def _toolchain() -> Iterator[Finding]:
         yield Finding(part="toolchain", ok=False, detail=str(error), rehearsal_needs_it=True)
 
 
-def _account(
-    make_target: Callable[[str | None], Target], environ: dict[str, str]
-) -> tuple[Target | None, list[Finding]]:
+def _account(make_target: Callable[[], Target], environ: dict[str, str]) -> tuple[Target | None, list[Finding]]:
     """The account that AWS answers for, if there is one, and what was found on the way to it."""
     try:
-        target = make_target(None)
+        target = make_target()
     except RentblockError as error:
         return None, [_fault("AWS account", error)]
     answering: Target | None = None

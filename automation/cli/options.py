@@ -1,14 +1,13 @@
 """Flags that several verbs share, and the request that they add up to."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 if TYPE_CHECKING:
-    from automation.session.request import RentRequest
+    from automation.ledger.request import RentRequest
 
 # Where a flag is not called as the request's field.
 _FLAGS = {
@@ -64,47 +63,26 @@ Session = Annotated[str | None, typer.Option("--session", help="Session id. Defa
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Wish:
-    """The flags of a search, as they were given."""
+def request_from(*, warm_caches: bool, **flags: Any) -> "RentRequest":
+    """The request of these flags, by the names of its fields; None is a flag that was not given.
 
-    model: str
-    instance_type: str
-    instance_count: int
-    hours: int
-    regions: list[str] | None
-    weights: str | None
-    warm_caches: bool
-    max_fee_usd: Decimal | None
-    max_usd_per_useful_hour: Decimal | None
-
-
-def request_from(wish: Wish, **more: Any) -> "RentRequest":
-    """The request of these flags. Raises InvalidRequest with all that is wrong, each by its flag."""
+    Raises InvalidRequest with all that is wrong, each by its flag."""
     # Imported here: the list of verbs needs neither pydantic nor the catalogue.
     from pydantic import ValidationError
 
-    from automation.session.request import RentRequest, catalogue_problems, field_problems, invalid
+    from automation.ledger.request import RentRequest, catalogue_problems, field_problems, invalid
 
-    given = {name: value for name, value in more.items() if value is not None}
+    given = {name: value for name, value in flags.items() if value is not None}
     bought = given.get("capacity", "block") == "block" and "reservation_id" not in given
     catalogue = catalogue_problems(
-        wish.model, wish.instance_type, max(wish.instance_count, 1), hours_to_buy=wish.hours if bought else None
+        given["model"],
+        given["instance_type"],
+        given.get("regions", ()),
+        hours_to_buy=given["hours"] if bought else None,
     )
     problems = dict(catalogue)
     try:
-        request = RentRequest(
-            model=wish.model,
-            instance_type=wish.instance_type,
-            instance_count=wish.instance_count,
-            hours=wish.hours,
-            regions=tuple(wish.regions or ()),
-            weights_uri=wish.weights,
-            caches="warm" if wish.warm_caches else "cold",
-            max_fee_usd=wish.max_fee_usd,
-            max_usd_per_useful_hour=wish.max_usd_per_useful_hour,
-            **given,
-        )
+        request = RentRequest(caches="warm" if warm_caches else "cold", **given)
     except ValidationError as error:
         raise invalid(_by_flag(problems | field_problems(error))) from error
     if problems:

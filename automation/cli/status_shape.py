@@ -10,8 +10,8 @@ from typing import Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field
 
 from automation.accounts.schema import BlockPart, FaultPart, Number, ResidualPart
+from automation.ledger.record import OperationName, PhaseName
 from automation.session.observation import Unknown
-from automation.session.record import OperationName, PhaseName
 from automation.session.status import Status
 from planning.block import Moments
 

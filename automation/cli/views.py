@@ -39,7 +39,7 @@ def _offers_table(ranked: Iterable[RankedOffer]) -> Table:
         table.add_row(
             offer.offering_id,
             f"{offer.instance_count} x {offer.instance_type}",
-            f"{offer.availability_zone} ({offer.availability_zone_id})",
+            offer.where.replace(", ", "\n"),
             f"{offer.start:%Y-%m-%d %H:%M}",
             f"{offer.end:%Y-%m-%d %H:%M}",
             f"{offer.fee_usd:,.2f}",
@@ -53,9 +53,9 @@ def _offers_lines(ranked: Iterable[RankedOffer]) -> Group:
     blocks = []
     for each in ranked:
         offer, price = each.offer, each.usd_per_useful_gpu_hour
-        zone = f"{offer.availability_zone} ({offer.availability_zone_id})"
         lines = [
-            f"{offer.instance_count} x {offer.instance_type} in {zone}",
+            f"{offer.instance_count} x {offer.instance_type} in",
+            offer.where,
             f"{offer.start:%Y-%m-%d %H:%M} to {offer.end:%Y-%m-%d %H:%M} UTC",
             f"US${offer.fee_usd:,.2f}" + ("" if price is None else f", US${price:,.2f} a useful GPU-hour"),
         ]
@@ -110,6 +110,8 @@ def status_rows(status: Status) -> dict[str, str]:
     known = len(record.faults)
     for number, fault in enumerate(record.faults[-_FAULTS_SHOWN:], start=max(known - _FAULTS_SHOWN, 0) + 1):
         rows[f"fault {number} of {known}"] = f"{fault.at:%m-%d %H:%M:%S} {fault.what}"
+    if record.end_asked:
+        rows["ended early"] = f"{record.end_asked:%m-%d %H:%M:%S} {record.end_reason}"
     for number, left in enumerate(record.residual, start=1):
         rows[f"left {number}"] = left.told
     return rows

@@ -15,11 +15,11 @@ from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
 
 from automation.aws_errors import error_code
 from automation.errors import PurchaseFailed, PurchaseUnclear, Refused, RentblockError
+from automation.ledger.entries import BlockKnown, PurchaseConfirmed, PurchaseDenied, PurchaseIntended
+from automation.ledger.journal import Journal
+from automation.ledger.record import PurchaseIntent, Record
 from automation.market.reservations import NEVER, Reservation, by_session
 from automation.refusals import check_account, refuse_stand_ins
-from automation.session.entries import BlockKnown, PurchaseConfirmed, PurchaseDenied, PurchaseIntended
-from automation.session.journal import Journal
-from automation.session.record import PurchaseIntent, Record
 from automation.target import Target
 from components.names import SESSION_TAG
 from planning.block import Block

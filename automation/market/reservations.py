@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-view.html
 PAYING = frozenset({"payment-pending", "pending", "assessing"})
-COMING = frozenset({"scheduled", "delayed"})
 ACTIVE = "active"
 PAYMENT_FAILED = "payment-failed"
 NEVER = frozenset({PAYMENT_FAILED, "failed", "unsupported", "cancelled", "cancelling"})

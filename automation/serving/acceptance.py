@@ -15,7 +15,7 @@ import openai
 from openai.types.chat import ChatCompletionToolParam
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from ..session.record import CheckResult
+from ..ledger.record import CheckResult
 
 MAX_TOKENS = 2048
 # The first request after a start may compile kernels; it is still part of the paid start-up, not of serving.

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from planning.budget import StartupBudget
 from planning.costs import STARTUP_PHASES
 
-from ..session.record import StartupMark
+from ..ledger.record import StartupMark
 from ..target import Target
 from .cluster import Cluster
 from .facts import Facts, LogLine, PodSeen, read

@@ -1,6 +1,5 @@
 """The beginning of a session: find an offer, have it approved, buy it once. Everything here can still be refused."""
 
-import fcntl
 import os
 import secrets
 import string
@@ -12,17 +11,18 @@ from decimal import Decimal
 from pathlib import Path
 
 from automation.errors import InvalidRequest, Refused, RentblockError, machine_error
+from automation.ledger.entries import BlockKnown, Closed, EndAsked, Opened, PhaseBegan
+from automation.ledger.folder import SessionFolder, session_folder, sessions
+from automation.ledger.journal import Journal, alone
+from automation.ledger.lock import held
+from automation.ledger.record import Record
+from automation.ledger.request import RentRequest, catalogue_problems, invalid
 from automation.market import reservations
 from automation.market.purchase import Approval, buy, settle
 from automation.pins import not_known, require_pins
 from automation.refusals import check_account, refuse_stand_ins
 from automation.session.display import Display, Quiet
-from automation.session.entries import BlockKnown, Closed, EndAsked, Opened, PhaseBegan
-from automation.session.folder import SessionFolder, session_folder, sessions
-from automation.session.journal import Journal, alone
 from automation.session.plan import budget_of
-from automation.session.record import Record
-from automation.session.request import RentRequest, catalogue_problems, invalid
 from automation.session.shortlist import ON_DEMAND, best_offer, on_demand, search
 from automation.target import Target
 from planning.block import Block
@@ -72,18 +72,14 @@ def _one_at_a_time(home: Path) -> Iterator[None]:
     and both buy. The kernel gives the lock back when its holder dies."""
     try:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
-        file = os.fdopen(os.open(home / "buying.lock", os.O_RDWR | os.O_CREAT, 0o600), "r+", encoding="utf-8")
     except OSError as error:
         raise machine_error(error) from error
-    with file:
-        try:
-            fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise Refused(
-                happened="Another rentblock of this machine is about to rent.",
-                cost="Nothing was bought by this one.",
-                remedy="Wait until it has, or has stopped; then look with `rentblock status` and ask again.",
-            ) from error
+    taken = Refused(
+        happened="Another rentblock of this machine is about to rent.",
+        cost="Nothing was bought by this one.",
+        remedy="Wait until it has, or has stopped; then look with `rentblock status` and ask again.",
+    )
+    with held(home / "buying.lock", lambda signed: taken):
         yield
 
 
@@ -93,7 +89,7 @@ def check_request(request: RentRequest) -> None:
     problems = catalogue_problems(
         request.model,
         request.instance_type,
-        request.instance_count,
+        request.regions,
         hours_to_buy=request.hours if bought else None,
     )
     if found := dict(problems):
@@ -145,7 +141,7 @@ def _nothing_left_open(request: RentRequest, target: Target) -> None:
     for folder in sessions(target.home):
         journal = Journal(folder.journal)
         record = journal.record()
-        if (record.mode, record.account_id) != (target.mode, target.account_id):
+        if not record.belongs_to(target):
             continue
         block = record.block
         if record.outcome is None and block and block.reservation_id == request.reservation_id:

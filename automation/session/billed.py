@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from automation.aws_errors import aws_errors
 from automation.errors import AwsSaysNo, RentblockError
-from automation.session.entries import Entry, UsageEnded, UsageStarted
+from automation.ledger.entries import Entry, UsageEnded, UsageStarted
+from automation.ledger.record import Record
 from automation.session.observation import Instance, Observation, Unknown
-from automation.session.record import Record
 from components.names import SESSION_TAG
 from planning.catalogue import UnknownName, load
 from planning.costs import Usage, UsageKind, outside_usd

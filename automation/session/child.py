@@ -4,7 +4,6 @@ It outlives its starter, so it takes nothing from it but three words: the folder
 stands in `result.json`; without one it was killed. Pulumi's errors are translated here and nowhere else.
 """
 
-import fcntl
 import os
 import re
 import signal
@@ -12,8 +11,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -24,6 +22,10 @@ from pulumi import automation as auto
 from automation.cleanup.delete import HOLD_A_NETWORK, delete
 from automation.cleanup.sweep import sweep
 from automation.errors import EngineFailed, ExitCode, Refused, RentblockError, machine_error
+from automation.ledger.folder import SessionFolder
+from automation.ledger.journal import Journal
+from automation.ledger.lock import held
+from automation.ledger.record import Record
 from automation.refusals import check_account, refuse_stand_ins
 from automation.session import half_made
 from automation.session.adopt import adopt
@@ -37,11 +39,8 @@ from automation.session.engine import (
     open_stack,
     workspace_files,
 )
-from automation.session.folder import SessionFolder, session_folder
-from automation.session.journal import Journal
 from automation.session.operations import LastWord
 from automation.session.outputs import write_outputs
-from automation.session.record import Record
 from automation.session.stack_config import stack_config
 from automation.target import Target, target_from_environment
 from components.program import session_program
@@ -76,8 +75,7 @@ def main(arguments: list[str]) -> int:
     """Run one operation and leave a last word. Gives the exit code."""
     name, root, number = arguments
     os.umask(0o077)
-    found = SessionFolder(root=Path(root))
-    folder = session_folder(found.root.parents[1], found.session)
+    folder = SessionFolder(root=Path(root))
     logs = folder.operation(int(number), name)
     for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(each, _leave_it_to_the_engine)
@@ -86,7 +84,10 @@ def main(arguments: list[str]) -> int:
             # No word: the number may be another child's by now.
             print("Whoever started this operation ended before it was written down. It made nothing.")  # noqa: T201
             return ExitCode.ENGINE
-        with _alone(folder):
+        at_work = EngineFailed(
+            happened="Another operation of this session is at work.", cost=_COST, remedy="It is tried again."
+        )
+        with held(folder.operation_lock, lambda signed: at_work):
             _OPERATIONS[name](_work(folder, logs))
         word = LastWord(exit_code=ExitCode.OK, sentence="")
     except RentblockError as error:
@@ -128,9 +129,10 @@ def _work(folder: SessionFolder, logs: Path) -> Work:
     target = target_from_environment().in_region(record.block.region)
     refuse_stand_ins(target, os.environ)
     check_account(target)
-    if target.account_id != record.account_id:
+    if not record.belongs_to(target):
         raise Refused(
-            happened=f"Session {record.session} belongs to account {record.account_id}, not to {target.account_id}.",
+            happened=f"Session {record.session} belongs to {record.mode} account {record.account_id}, "
+            f"not to {target.account_id}.",
             remedy="Use the credentials of that account.",
         )
     workspace_files(folder, stack_config(record.request, record.block))
@@ -223,19 +225,6 @@ def _told(name: str, logs: Path, error: auto.CommandError) -> str:
         return f"The engine was ended by signal {killed[1]}. The next try goes on from there. (All of it: {logs})"
     said = diagnostics(logs / f"{name}.events") or " ".join(str(error).split())[-_MOST_CHARACTERS:]
     return f"{said} (all of it: {logs})"
-
-
-@contextmanager
-def _alone(folder: SessionFolder) -> Iterator[None]:
-    """One child works on a stack at a time; the kernel gives the lock back when it dies."""
-    with folder.operation_lock.open("a") as file:
-        try:
-            fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise EngineFailed(
-                happened="Another operation of this session is at work.", cost=_COST, remedy="It is tried again."
-            ) from error
-        yield
 
 
 def _leave_it_to_the_engine(number: int, frame: FrameType | None) -> None:

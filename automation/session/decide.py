@@ -10,11 +10,11 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from automation.errors import AwsUnreachable, CredentialsMissing
+from automation.ledger.record import OperationName, OperationRun, PhaseName, Record
 from automation.market.reservations import ACTIVE, NEVER, OVER, PAYING
 from automation.serving.startup import StartupView
 from automation.session.observation import GpuGroup, Observation, OperationSeen, Unknown
 from automation.session.plan import Plan
-from automation.session.record import OperationName, OperationRun, PhaseName, Record
 
 Quick = Literal["give-up", "raise-nodes", "accept", "drain", "sweep", "report"]
 """What the loop does itself, within seconds."""
@@ -67,7 +67,6 @@ class Start:
 class Interrupt:
     """Ask the running operation, once, to stop after what it is doing."""
 
-    number: int
     phase: PhaseName | None
     why: str
 
@@ -118,7 +117,7 @@ def _while_running(running: OperationSeen, plan: Plan, record: Record, now: date
     too_long = now - run.started > _OPERATION_LIMIT
     if run.interrupted is None and (too_long or (ending and running.name == "up")):
         why = f"`{running.name}` has run for more than {_OPERATION_LIMIT}" if too_long else "the session ends"
-        return Interrupt(number=running.number, phase=phase, why=why)
+        return Interrupt(phase=phase, why=why)
     if run.interrupted is not None and now - run.interrupted > _STOPPING_LIMIT:
         return Kill(phase=phase, why=f"it has not stopped within {_STOPPING_LIMIT}")
     until = now + _RUNNING_LOOK if ending else min(now + _RUNNING_LOOK, plan.moments.drain)

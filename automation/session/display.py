@@ -5,7 +5,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Protocol
 
-from automation.session.record import PhaseName
+from automation.ledger.record import PhaseName
 from automation.target import Mode
 
 

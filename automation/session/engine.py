@@ -17,7 +17,7 @@ from urllib.parse import unquote
 import yaml
 from pulumi import automation as auto
 
-from automation.session.folder import SessionFolder
+from automation.ledger.folder import SessionFolder
 
 # Wins over the file that names the session's own passphrase, so it must not be there.
 PASSPHRASE = "PULUMI_CONFIG_PASSPHRASE"

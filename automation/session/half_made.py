@@ -11,7 +11,7 @@ from typing import Any
 
 from pulumi import automation as auto
 
-from automation.session.folder import SessionFolder, write_private
+from automation.ledger.folder import SessionFolder, write_whole
 
 _HELM_RELEASE = "kubernetes:helm.sh/v3:Release"
 _NO_SUCH_RELEASE = "release: not found"
@@ -27,7 +27,7 @@ def remember(folder: SessionFolder, pending_operations: Iterable[Mapping[str, An
         if operation["type"] == "creating" and operation["resource"]["type"] == _HELM_RELEASE
     ]
     if releases:
-        write_private(folder.half_made_releases, json.dumps(releases))
+        write_whole(folder.half_made_releases, json.dumps(releases))
 
 
 def take_back(stack: auto.Stack, folder: SessionFolder) -> None:

@@ -9,19 +9,19 @@ from decimal import Decimal
 
 from automation.clock import RunningOperation
 from automation.errors import RentblockError, machine_error
+from automation.ledger.entries import BlockReleased, EndpointLost, Entry, FaultSeen, PhaseBegan, StartupMarked
+from automation.ledger.folder import SessionFolder
+from automation.ledger.journal import Journal, alone
+from automation.ledger.record import Record
 from automation.market.reservations import PAYMENT_FAILED
 from automation.serving.startup import StartupView
 from automation.session.billed import billed_so_far, usage_entries
 from automation.session.decide import Decision, Interrupt, Kill, Start, Wait, decide
 from automation.session.display import Display, Progress
-from automation.session.entries import BlockReleased, EndpointLost, Entry, FaultSeen, PhaseBegan, StartupMarked
-from automation.session.folder import SessionFolder
-from automation.session.journal import Journal, alone
 from automation.session.observation import GpuGroup, Observation, Unknown
 from automation.session.observe import Observer
 from automation.session.operations import LastWord, SeenOperation, interrupt, kill, start
 from automation.session.plan import Plan, plan_of
-from automation.session.record import Record
 from automation.session.steps import STEPS, Step
 from automation.target import Target
 from planning.catalogue import load

@@ -6,8 +6,8 @@ Each piece may be `Unknown` with the reason. An API error is an observation too 
 from dataclasses import dataclass
 from datetime import datetime
 
+from automation.ledger.record import OperationName
 from automation.serving.startup import StartupView
-from automation.session.record import OperationName
 from planning.costs import Usage, UsageKind
 
 

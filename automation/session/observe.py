@@ -7,17 +7,17 @@ from typing import Self
 
 from automation.aws_errors import aws_errors
 from automation.errors import AwsSaysNo, RentblockError
+from automation.ledger.folder import SessionFolder
+from automation.ledger.journal import Journal
+from automation.ledger.record import Record
 from automation.market.reservations import ACTIVE, by_id
 from automation.serving.cluster import Cluster
 from automation.serving.startup import Expected, StartupView, look
 from automation.session import billed
-from automation.session.folder import SessionFolder
-from automation.session.journal import Journal
 from automation.session.observation import GpuGroup, Instance, Observation, Unknown
 from automation.session.operations import poll
 from automation.session.outputs import read_outputs
 from automation.session.plan import Plan
-from automation.session.record import Record
 from automation.target import Target
 from components.names import GPU_NODE_GROUP
 

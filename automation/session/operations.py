@@ -18,15 +18,12 @@ from pathlib import Path
 
 import psutil
 
-from automation.clock import RunningOperation
 from automation.errors import machine_error
-from automation.session.entries import OperationEnded, OperationInterrupted, OperationStarted
-from automation.session.folder import SessionFolder
-from automation.session.journal import Journal
+from automation.ledger.entries import OperationEnded, OperationInterrupted, OperationStarted
+from automation.ledger.folder import SessionFolder, write_whole
+from automation.ledger.journal import Journal
+from automation.ledger.record import OperationName, OperationRun, Record
 from automation.session.observation import OperationSeen
-from automation.session.record import OperationName, OperationRun, Record
-
-__all__ = ["LastWord", "RunningOperation", "SeenOperation", "interrupt", "kill", "poll", "start"]
 
 _CHECKOUT = Path(__file__).resolve().parents[2]
 # The children of this process, so that it can take their last breath; those of others are taken care of by init.
@@ -44,10 +41,8 @@ class LastWord:
     sentence: str
 
     def write(self, folder: Path) -> None:
-        """Leave it where the next look finds it. Raises OSError."""
-        staged = folder / f".{_LAST_WORD}"
-        staged.write_text(json.dumps({"exit_code": self.exit_code, "sentence": self.sentence}), encoding="utf-8")
-        staged.replace(folder / _LAST_WORD)
+        """Leave it where the next look finds it. Raises MachineInTheWay."""
+        write_whole(folder / _LAST_WORD, json.dumps({"exit_code": self.exit_code, "sentence": self.sentence}))
 
     @staticmethod
     def read(folder: Path) -> "LastWord | None":

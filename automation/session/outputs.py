@@ -10,8 +10,8 @@ from kr8s.asyncio.objects import Secret
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from automation.errors import ClusterFailed, EngineFailed, MachineInTheWay, machine_error
+from automation.ledger.folder import SessionFolder, write_whole
 from automation.serving.cluster import Cluster
-from automation.session.folder import SessionFolder, write_private
 
 _SECRET = "vllm-api-key"
 _KEY = "api-key"
@@ -21,8 +21,6 @@ _KEY = "api-key"
 class Outputs:
     """The stack's outputs that are no secret, by the names of the program."""
 
-    cluster_name: str
-    region: str
     gpu_node_group: str
     namespace: str
     service: str
@@ -48,19 +46,20 @@ def write_outputs(folder: SessionFolder, values: Mapping[str, object]) -> None:
             remedy="Report this, and end the session with `rentblock down`.",
         ) from error
     text = kubeconfig if isinstance(kubeconfig, str) else json.dumps(kubeconfig)
-    write_private(folder.kubeconfig, text)
-    write_private(folder.outputs, json.dumps(asdict(outputs), indent=2) + "\n")
+    write_whole(folder.kubeconfig, text)
+    write_whole(folder.outputs, json.dumps(asdict(outputs), indent=2) + "\n")
 
 
 def read_outputs(folder: SessionFolder) -> Outputs | None:
     """The outputs of the last `up`; None before one went well. Raises MachineInTheWay when they can't be read."""
     try:
-        return Outputs(**json.loads(folder.outputs.read_text(encoding="utf-8")))
+        kept = json.loads(folder.outputs.read_text(encoding="utf-8"))
+        return Outputs(**{name: kept[name] for name in Outputs.__dataclass_fields__})
     except FileNotFoundError:
         return None
     except OSError as error:
         raise machine_error(error) from error
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, KeyError) as error:
         raise MachineInTheWay(
             happened=f"{folder.outputs} is not what `up` has written ({error}).",
             cost="The block's minutes go on.",
@@ -71,7 +70,7 @@ def read_outputs(folder: SessionFolder) -> Outputs | None:
 def api_key(folder: SessionFolder, cluster: Cluster, namespace: str) -> str:
     """The endpoint's key, made in the cluster and kept in a private file. Raises ClusterFailed when there is none."""
     if not folder.api_key.exists():
-        write_private(folder.api_key, _read_key(cluster, namespace))
+        write_whole(folder.api_key, _read_key(cluster, namespace))
     return _text(folder.api_key)
 
 

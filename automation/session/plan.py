@@ -1,13 +1,13 @@
-"""The plan of a session: its block, every moment, the start-up budget and the time-outs that follow from it."""
+"""The plan of a session: its block, every moment and the start-up budget."""
 
 from dataclasses import dataclass
 
 from automation.errors import InvalidRequest
-from automation.session.record import Record
-from automation.session.request import RentRequest
+from automation.ledger.record import Record
+from automation.ledger.request import RentRequest
 from planning.block import Block, Moments, moments
-from planning.budget import EngineTimeouts, StartupBudget, startup_budget, timeouts
-from planning.catalogue import Catalogue, InstanceType, Model, UnknownName
+from planning.budget import StartupBudget, startup_budget
+from planning.catalogue import Catalogue, InstanceType, UnknownName
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -15,11 +15,9 @@ class Plan:
     """What a session on a block means in minutes. Computed anew at each look, so that a longer block is noticed."""
 
     block: Block
-    model: Model
     instance: InstanceType
     moments: Moments
     budget: StartupBudget
-    timeouts: EngineTimeouts
 
 
 def budget_of(request: RentRequest, catalogue: Catalogue) -> StartupBudget:
@@ -47,9 +45,7 @@ def plan_of(record: Record, catalogue: Catalogue) -> Plan:
         raise InvalidRequest(happened=f"The block is of no use: {error}.", remedy="Rent a longer one.") from error
     return Plan(
         block=block,
-        model=catalogue.model(record.request.model),
         instance=catalogue.instance_type(record.request.instance_type),
         moments=instants,
         budget=budget,
-        timeouts=timeouts(budget),
     )

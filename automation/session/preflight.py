@@ -14,7 +14,7 @@ from botocore.credentials import RefreshableCredentials
 
 from automation.aws_errors import aws_errors
 from automation.errors import InvalidRequest, MachineInTheWay, RentblockError
-from automation.session.request import RentRequest
+from automation.ledger.request import RentRequest
 from automation.session.stack_config import stack_config
 from automation.target import Target
 from components.names import ZONES_WITHOUT_EKS

@@ -20,20 +20,20 @@ from datetime import datetime
 import openai
 
 from automation.errors import AcceptanceFailed, LeftBehind, RentblockError, UnknownSession
+from automation.ledger.entries import Closed, EndAsked, Reopened
+from automation.ledger.folder import SessionFolder, find
+from automation.ledger.journal import Journal, RunsElsewhere, alone, attendant
+from automation.ledger.record import Record
+from automation.ledger.request import RentRequest
 from automation.market.purchase import settle
 from automation.refusals import check_account, refuse_stand_ins
 from automation.serving.client import connect
 from automation.serving.cluster import Cluster
 from automation.session.begin import Approve, approve_exactly, begin
 from automation.session.display import Display, Quiet
-from automation.session.entries import Closed, EndAsked, Reopened
-from automation.session.folder import SessionFolder, find
-from automation.session.journal import Journal, RunsElsewhere, alone, attendant
 from automation.session.loop import run
 from automation.session.outputs import Outputs, api_key, read_outputs
 from automation.session.plan import plan_of
-from automation.session.record import Record
-from automation.session.request import RentRequest
 from automation.target import Target, target_from_environment
 from planning.catalogue import load
 
@@ -160,7 +160,7 @@ def _may_change(target: Target, folder: SessionFolder) -> None:
     refuse_stand_ins(target, os.environ)
     check_account(target)
     record = Journal(folder.journal).record()
-    if (record.mode, record.account_id) != (target.mode, target.account_id):
+    if not record.belongs_to(target):
         raise UnknownSession(
             happened=f"Session {record.session} belongs to {record.mode} account {record.account_id}, not to this one.",
             remedy="Use the credentials that it was made with.",

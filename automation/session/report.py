@@ -1,8 +1,8 @@
 """A session's report, written from its record into its folder."""
 
 from automation.accounts.report import build, write
-from automation.session.folder import SessionFolder
-from automation.session.record import Record
+from automation.ledger.folder import SessionFolder
+from automation.ledger.record import Record
 from automation.session.versions import versions
 from planning.catalogue import load
 

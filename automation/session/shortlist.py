@@ -6,9 +6,9 @@ from datetime import timedelta
 from decimal import Decimal
 
 from automation.errors import NoOffer
+from automation.ledger.request import RentRequest
 from automation.market import offers
 from automation.session.plan import budget_of
-from automation.session.request import RentRequest
 from automation.target import Target
 from components.names import ZONES_WITHOUT_EKS
 from planning.block import minutes
@@ -102,6 +102,8 @@ def _ranked(request: RentRequest, found: Iterable[Offer]) -> tuple[RankedOffer, 
 
 
 def _wrong_place(offer: Offer) -> str | None:
+    if offer.region not in load().regions:
+        return f"the catalogue does not know the region {offer.region}"
     if offer.availability_zone_id and offer.availability_zone_id not in ZONES_WITHOUT_EKS:
         return None
     return f"EKS makes no cluster in zone {offer.availability_zone}"

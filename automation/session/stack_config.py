@@ -1,6 +1,6 @@
 """The configuration that a session gives to the program: the same keys that a team writes into its stack file."""
 
-from automation.session.request import RentRequest
+from automation.ledger.request import RentRequest
 from planning.block import Block
 
 

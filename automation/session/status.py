@@ -6,14 +6,14 @@ from decimal import Decimal
 from pathlib import Path
 
 from automation.errors import RentblockError
+from automation.ledger.folder import SessionFolder, sessions
+from automation.ledger.journal import Journal, attendant
+from automation.ledger.record import Record
 from automation.market.purchase import settle
 from automation.market.reservations import by_id
 from automation.session.billed import billed_so_far
-from automation.session.folder import SessionFolder, sessions
-from automation.session.journal import Journal, attendant
 from automation.session.observation import Unknown
 from automation.session.plan import Plan, plan_of
-from automation.session.record import Record
 from automation.target import Target
 from planning.catalogue import load
 
@@ -49,7 +49,7 @@ def status(folder: SessionFolder, target: Target | None) -> Status:
         now=now,
         outside_usd=billed_so_far(record, now) if now else None,
         attended_by=attendant(folder),
-        others_open=tuple(name for name in open_sessions(folder.root.parents[1]) if name != folder.session),
+        others_open=tuple(name for name in open_sessions(folder.home) if name != folder.session),
     )
 
 
@@ -67,7 +67,7 @@ def _is_open(folder: SessionFolder) -> bool:
 
 def _reservation(journal: Journal, target: Target) -> str | Unknown:
     record = journal.record()
-    if (record.mode, record.account_id) != (target.mode, target.account_id):
+    if not record.belongs_to(target):
         return Unknown(reason=f"not asked: the session is of {record.mode} account {record.account_id}")
     try:
         block = settle(target, journal)

@@ -8,10 +8,7 @@ from automation.accounts.outcome import outcome
 from automation.cleanup.delete import delete
 from automation.cleanup.sweep import sweep
 from automation.errors import ClusterFailed
-from automation.serving import acceptance
-from automation.serving.client import connect
-from automation.session.decide import Quick
-from automation.session.entries import (
+from automation.ledger.entries import (
     Accepted,
     Closed,
     DrainAsked,
@@ -21,9 +18,12 @@ from automation.session.entries import (
     StartupMarked,
     Swept,
 )
-from automation.session.fold import fold
-from automation.session.folder import SessionFolder
-from automation.session.journal import Journal
+from automation.ledger.fold import fold
+from automation.ledger.folder import SessionFolder
+from automation.ledger.journal import Journal
+from automation.serving import acceptance
+from automation.serving.client import connect
+from automation.session.decide import Quick
 from automation.session.nodes import drain_nodes, raise_nodes
 from automation.session.observation import GpuGroup, Observation
 from automation.session.observe import Observer

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from automation.accounts.report import build
-from automation.session.journal import Journal
+from automation.ledger.journal import Journal
 from planning.catalogue import DATA, load
 from rehearsal.delays import load_constants
 from tests.end_to_end.conftest import Wish

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from automation.session.journal import Journal
-from automation.session.record import Record
+from automation.ledger.journal import Journal
+from automation.ledger.record import Record
 from tests.end_to_end import rented
 from tests.end_to_end.conftest import Wish
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from automation.errors import ExitCode
-from automation.session.journal import Journal
+from automation.ledger.journal import Journal
 from tests.end_to_end import stray
 from tests.end_to_end.conftest import Wish
 

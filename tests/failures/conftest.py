@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from automation.session.entries import BlockKnown, Opened
-from automation.session.folder import SessionFolder, session_folder
-from automation.session.journal import Journal
-from automation.session.request import RentRequest
+from automation.ledger.entries import BlockKnown, Opened
+from automation.ledger.folder import SessionFolder, session_folder
+from automation.ledger.journal import Journal
+from automation.ledger.request import RentRequest
 from planning.block import Block
 
 PROJECT = Path(__file__).resolve().parents[2]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from automation.errors import ExitCode
-from automation.session.folder import SessionFolder
+from automation.ledger.folder import SessionFolder
 from automation.target import unasked_aws_target
 
 VERBS = [

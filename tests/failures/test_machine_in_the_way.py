@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from automation.errors import ExitCode
-from automation.session.folder import SessionFolder
+from automation.ledger.folder import SessionFolder
 from rehearsal.delays import load_constants, load_scenario
 from rehearsal.supervisor import running_world
 from toolchain import ToolchainError, locate

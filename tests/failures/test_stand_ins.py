@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from automation.errors import ExitCode
-from automation.session.folder import SessionFolder
+from automation.ledger.folder import SessionFolder
 from rehearsal.aws.server import SimulatedAws, start_aws
 from rehearsal.delays import load_constants
 from rehearsal.world import DEFAULT_START, World

@@ -8,9 +8,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from automation.ledger.folder import SessionFolder
+from automation.ledger.record import OperationRun, Record
 from automation.session.display import Quiet
-from automation.session.folder import SessionFolder
-from automation.session.record import OperationRun, Record
 from rehearsal import straight_way
 from rehearsal.delays import load_scenario
 from rehearsal.straight_way import UP_TRIES, request_of

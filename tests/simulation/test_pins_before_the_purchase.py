@@ -12,10 +12,10 @@ import boto3
 import pytest
 
 from automation.errors import ExitCode, PinsMissing
+from automation.ledger.folder import sessions
+from automation.ledger.request import RentRequest
 from automation.market.purchase import Approval
 from automation.session.begin import begin
-from automation.session.folder import sessions
-from automation.session.request import RentRequest
 from automation.target import Target
 from components import versions
 from planning.ranking import Offer

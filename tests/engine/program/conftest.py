@@ -17,8 +17,8 @@ import yaml
 from pulumi import automation
 
 from automation.clock import AwsClock
+from automation.ledger.folder import SessionFolder, session_folder
 from automation.session.engine import engine_environment, open_stack, workspace_files
-from automation.session.folder import SessionFolder, session_folder
 from automation.target import Target
 from components.program import session_program
 from rehearsal.aws.inventory import Existing

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from pulumi import automation
 
+from automation.ledger.folder import SessionFolder
 from automation.session.adopt import KINDS, TAKEN_BACK, adopt
 from automation.session.engine import diagnostics
-from automation.session.folder import SessionFolder
 from automation.target import Target
 from tests.engine.program.conftest import CONFIG, SESSION, changes, without
 

@@ -14,7 +14,7 @@ import kr8s
 import pytest
 from kr8s.objects import Secret
 
-from automation.session.folder import SessionFolder
+from automation.ledger.folder import SessionFolder
 from automation.target import Target
 from tests.engine.program.conftest import CONFIG, SESSION, changes, without
 

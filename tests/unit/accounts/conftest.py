@@ -7,8 +7,8 @@ from decimal import Decimal
 
 import pytest
 
-from automation.session.record import CheckResult, Fault, PhaseSpan, Purchase, Record, StartupMark
-from automation.session.request import RentRequest
+from automation.ledger.record import CheckResult, Fault, PhaseSpan, Purchase, Record, StartupMark
+from automation.ledger.request import RentRequest
 from planning.block import Block
 from planning.costs import STARTUP_PHASES, Usage
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from automation.accounts.minutes import SERVED, minutes_lost
-from automation.session.record import PhaseSpan, Record, StartupMark
-from automation.session.request import RentRequest
+from automation.ledger.record import PhaseSpan, Record, StartupMark
+from automation.ledger.request import RentRequest
 from planning.block import Block
 from planning.costs import LOSS_CAUSES, STARTUP_PHASES
 

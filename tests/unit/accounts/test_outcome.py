@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 
 from automation.accounts.outcome import outcome
-from automation.session.record import Record, Residual
+from automation.ledger.record import Record, Residual
 
 LEFT = Residual(kind="nat_gateway", resource_id="nat-1", region="us-west-2", detail="", usd_per_day=Decimal("1.08"))
 

@@ -14,7 +14,7 @@ from automation.accounts.report import build
 from automation.accounts.schema import Report
 from automation.accounts.summary import print_summary
 from automation.accounts.waterfall import bars, rows
-from automation.session.record import Record, Residual
+from automation.ledger.record import Record, Residual
 from planning.catalogue import load
 
 Otherwise = Callable[..., Record]

@@ -14,8 +14,8 @@ from pydantic import BaseModel
 from automation.accounts.report import build, write
 from automation.accounts.schema import Report
 from automation.errors import MachineInTheWay
-from automation.session.record import Record
-from automation.session.request import RentRequest
+from automation.ledger.record import Record
+from automation.ledger.request import RentRequest
 from planning.catalogue import load
 from planning.costs import LOSS_CAUSES, Usage
 

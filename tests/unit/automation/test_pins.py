@@ -201,7 +201,7 @@ def test_doctor_says_what_aws_has_what_it_lacks_and_what_it_cannot_tell(
     listed = [{"clusterVersion": "1.35", "versionStatus": STANDARD}]
     eks.add_response("describe_cluster_versions", {"clusterVersions": listed}, {"includeAll": True})
     eks.add_response("describe_addon_versions", {"addons": [{"addonVersions": [addon_version("v1.14.0-eksbuild.1")]}]})
-    found = {each.part: each for each in doctor.examine(lambda region: target, {"PATH": ""})}
+    found = {each.part: each for each in doctor.examine(lambda: target, {"PATH": ""})}
     verdicts = [found[f"pin {name}"].ok for name in (KUBERNETES.name, ADDON.name, "engine image")]
     assert verdicts == [True, False, None]
     lacking = found[f"pin {ADDON.name}"].detail
@@ -219,6 +219,6 @@ def test_without_an_account_every_pin_stays_unverified(
         raise CredentialsMissing(happened="No credentials.", remedy="Sign in.")
 
     monkeypatch.setattr(doctor, "check_account", closed)
-    found = [each for each in doctor.examine(lambda region: target, {"PATH": ""}) if each.part.startswith("pin ")]
+    found = [each for each in doctor.examine(lambda: target, {"PATH": ""}) if each.part.startswith("pin ")]
     assert [each.ok for each in found] == [None, None]
     assert all("not checked here. To check: look." in each.detail for each in found)

@@ -57,5 +57,5 @@ def test_home_is_the_one_of_the_environment_or_the_platforms() -> None:
 
 
 def test_small_modules_load_without_the_engine_and_the_rest() -> None:
-    code = "import sys, automation.errors, automation.session.record; sys.exit('pulumi' in sys.modules)"
+    code = "import sys, automation.errors, automation.ledger.record; sys.exit('pulumi' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], timeout=60, check=False).returncode == 0

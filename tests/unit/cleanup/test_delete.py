@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError
 
 from automation.cleanup.delete import HOLD_A_NETWORK, KINDS, delete
 from automation.cleanup.sweep import sweep
-from automation.session.record import Residual
+from automation.ledger.record import Residual
 from automation.target import Target
 from tests.unit.cleanup.account import LEFT, OTHER, ROLE, SESSION, Cloud, an_instance
 

@@ -5,7 +5,7 @@ from botocore.exceptions import ClientError, EndpointConnectionError
 
 from automation.cleanup.sweep import sweep
 from automation.errors import AwsUnreachable, CredentialsMissing
-from automation.session.record import Residual
+from automation.ledger.record import Residual
 from automation.target import Target
 from tests.unit.cleanup.account import LEFT, OTHER, ROLE, SESSION, Cloud, a_cluster, a_nat_gateway, an_instance
 

@@ -49,7 +49,7 @@ def test_both_kinds_of_lacks_are_told_apart() -> None:
 
 
 def test_a_machine_without_aws_lacks_nothing_that_a_rehearsal_needs(monkeypatch: pytest.MonkeyPatch) -> None:
-    def nobody(region: str | None) -> Target:
+    def nobody() -> Target:
         raise CredentialsMissing(happened="No credentials.", remedy="Sign in.")
 
     monkeypatch.setattr("toolchain.describe", list)

@@ -14,8 +14,8 @@ from rich.console import Console
 from automation.aws_errors import translated
 from automation.cli.failures import told
 from automation.errors import AwsUnreachable, InvalidRequest, RentblockError, machine_error
+from automation.ledger.request import RentRequest
 from automation.session.plan import budget_of
-from automation.session.request import RentRequest
 from planning.catalogue import load
 
 PROJECT = Path(__file__).resolve().parents[3]

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from automation.cli.status_shape import OperationPart, StatusNow, status_now
+from automation.ledger.record import Fault, OperationRun, PhaseSpan, Record, Residual
+from automation.ledger.request import RentRequest
 from automation.session.observation import Unknown
 from automation.session.plan import plan_of
-from automation.session.record import Fault, OperationRun, PhaseSpan, Record, Residual
-from automation.session.request import RentRequest
 from automation.session.status import Status
 from planning.block import Block, Moments
 from planning.catalogue import load

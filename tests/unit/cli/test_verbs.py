@@ -31,12 +31,12 @@ from automation.errors import (
     ExitCode,
     RentblockError,
 )
+from automation.ledger.entries import BlockKnown, Closed, EndAsked, FaultSeen, Opened, Swept
+from automation.ledger.folder import SessionFolder, session_folder
+from automation.ledger.journal import Journal, alone
+from automation.ledger.record import Record, Residual
+from automation.ledger.request import RentRequest
 from automation.session.display import Progress
-from automation.session.entries import BlockKnown, Closed, EndAsked, FaultSeen, Opened, Swept
-from automation.session.folder import SessionFolder, session_folder
-from automation.session.journal import Journal, alone
-from automation.session.record import Record, Residual
-from automation.session.request import RentRequest
 from automation.target import Target
 from planning.block import Block
 from planning.ranking import Offer, RankedOffer
@@ -67,7 +67,7 @@ def target(home: Path) -> Target:
 
 @pytest.fixture
 def rentblock(target: Target) -> Callable[..., Any]:
-    app = module.build_app(lambda region: target)
+    app = module.build_app(lambda: target)
     return lambda *arguments: CliRunner().invoke(app, list(arguments), env={"COLUMNS": "200"})
 
 
@@ -126,7 +126,7 @@ def test_help_documents_every_exit_code(rentblock: Callable[..., Any]) -> None:
 
 @pytest.mark.parametrize("kind", [CredentialsMissing, AwsUnreachable])
 def test_an_account_out_of_reach_is_one_clear_message_and_a_code(home: Path, kind: type[RentblockError]) -> None:
-    def make(region: str | None) -> Target:
+    def make() -> Target:
         raise kind(happened="It happened.", cost="It costs.", remedy="Do this.")
 
     app = module.build_app(make)
@@ -300,7 +300,7 @@ def test_status_works_before_the_start_and_after_the_end_and_without_aws(
         assert words in shown
     assert json.loads(rentblock("status", "--json").stdout)["outcome"] == "something is left"
 
-    def unreachable(region: str | None) -> Target:
+    def unreachable() -> Target:
         raise AwsUnreachable(happened="No network.", remedy="")
 
     result = CliRunner().invoke(module.build_app(unreachable), ["status", "--json"])
@@ -383,7 +383,7 @@ def test_doctor_lists_everything_and_only_a_lack_is_a_fault(
 
 
 def test_doctor_never_stops_half_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    def nobody(region: str | None) -> Target:
+    def nobody() -> Target:
         raise CredentialsMissing(happened="No credentials.", remedy="Sign in.")
 
     monkeypatch.setattr("toolchain.describe", list)

@@ -11,10 +11,10 @@ from botocore.client import BaseClient
 from botocore.config import Config
 from botocore.stub import Stubber
 
+from automation.ledger.entries import Opened
+from automation.ledger.journal import Journal
+from automation.ledger.request import RentRequest
 from automation.market import purchase
-from automation.session.entries import Opened
-from automation.session.journal import Journal
-from automation.session.request import RentRequest
 from automation.target import Target
 from planning.ranking import Offer
 

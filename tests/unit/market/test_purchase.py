@@ -12,10 +12,10 @@ from botocore.exceptions import ConnectionClosedError, ReadTimeoutError
 from botocore.stub import Stubber
 
 from automation.errors import PurchaseFailed, PurchaseUnclear, Refused
+from automation.ledger.entries import Entry, PurchaseConfirmed, PurchaseIntended
+from automation.ledger.journal import Journal
 from automation.market import purchase
 from automation.market.purchase import Approval, buy, settle
-from automation.session.entries import Entry, PurchaseConfirmed, PurchaseIntended
-from automation.session.journal import Journal
 from automation.target import Target
 from planning.ranking import Offer
 

@@ -1,11 +1,13 @@
 """What is known is sourced, and a model is only served where it fits."""
 
 import dataclasses
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import boto3
 import pytest
 
 from planning import catalogue
@@ -57,7 +59,7 @@ def test_p6_b300_takes_efa_on_every_card_but_the_first() -> None:
     [
         ("instance type", Catalogue.instance_type),
         ("model", Catalogue.model),
-        ("region", Catalogue.region),
+        ("region", Catalogue.place),
         ("constant", Catalogue.constant),
     ],
 )
@@ -81,20 +83,22 @@ def test_an_unknown_name_is_answered_with_the_known_ones(kind: str, look_up: Any
 )
 def test_a_model_fits_where_its_longest_request_does(model: str, instance: str, fit: bool) -> None:
     known = KNOWN.model(model)
-    answer = fits(known, KNOWN.instance_type(instance), 1, context_tokens=known.max_model_len, concurrency=1)
+    answer = fits(known, KNOWN.instance_type(instance))
     assert answer.fits is fit
     assert model in answer.sentence
     assert instance in answer.sentence
 
 
-def test_a_model_stops_fitting_one_token_above_its_room_and_instances_share_requests() -> None:
+def test_a_model_stops_fitting_one_token_above_its_room() -> None:
     model, instance = KNOWN.model("kimi-k3"), KNOWN.instance_type("p6-b300.48xlarge")
-    fixed = fits(model, instance, 1, context_tokens=0, concurrency=1)
+    fixed = fits(replace(model, max_model_len=0), instance)
     most = (fixed.available_bytes - fixed.needed_bytes) // model.kv_bytes_per_token
-    assert fits(model, instance, 1, context_tokens=most, concurrency=1).fits
-    assert not fits(model, instance, 1, context_tokens=most + 1, concurrency=1).fits
-    assert not fits(model, instance, 1, context_tokens=most, concurrency=2).fits
-    assert fits(model, instance, 2, context_tokens=most, concurrency=2).fits
+    assert fits(replace(model, max_model_len=most), instance).fits
+    assert not fits(replace(model, max_model_len=most + 1), instance).fits
+
+
+def test_the_regions_are_those_of_the_pinned_botocore() -> None:
+    assert sorted(KNOWN.regions) == sorted(boto3.Session().get_available_regions("ec2", "aws"))
 
 
 def test_the_catalogue_is_what_its_files_say(tmp_path: Path) -> None:

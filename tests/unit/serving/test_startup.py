@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from automation.ledger.record import StartupMark
 from automation.serving.facts import Facts, LogLine, NodeSeen, PodSeen
 from automation.serving.startup import Expected, StartupView, view
-from automation.session.record import StartupMark
 from planning.budget import StartupBudget
 from planning.costs import STARTUP_PHASES
 

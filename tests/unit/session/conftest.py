@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from automation.ledger.record import Record
+from automation.ledger.request import RentRequest
 from automation.serving.startup import StartupView
 from automation.session.observation import GpuGroup, Observation
 from automation.session.plan import Plan, plan_of
-from automation.session.record import Record
-from automation.session.request import RentRequest
 from planning.block import Block
 from planning.catalogue import load
 

@@ -23,6 +23,11 @@ from automation.errors import (
     Refused,
     RentblockError,
 )
+from automation.ledger.entries import BlockKnown, Closed, Opened, PurchaseConfirmed, PurchaseIntended
+from automation.ledger.folder import session_folder, sessions
+from automation.ledger.journal import Journal, RunsElsewhere
+from automation.ledger.record import Record
+from automation.ledger.request import RentRequest, field_problems, invalid
 from automation.market.offers import Search
 from automation.market.purchase import Approval
 from automation.market.reservations import Reservation
@@ -30,11 +35,6 @@ from automation.session import begin as module
 from automation.session import rent, shortlist
 from automation.session.begin import approve_exactly, begin, check_request
 from automation.session.display import Quiet
-from automation.session.entries import BlockKnown, Closed, Opened, PurchaseConfirmed, PurchaseIntended
-from automation.session.folder import session_folder, sessions
-from automation.session.journal import Journal, RunsElsewhere
-from automation.session.record import Record
-from automation.session.request import RentRequest, field_problems, invalid
 from automation.target import Target
 from planning.block import Block
 from planning.ranking import Offer

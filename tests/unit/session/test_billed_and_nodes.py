@@ -12,8 +12,8 @@ from botocore.stub import Stubber
 from moto import mock_aws
 
 from automation.errors import AwsSaysNo, Refused
+from automation.ledger.entries import UsageEnded, UsageStarted
 from automation.session import billed
-from automation.session.entries import UsageEnded, UsageStarted
 from automation.session.nodes import drain_nodes, raise_nodes
 from automation.session.observation import GpuGroup, Instance, Unknown
 from planning.costs import Usage

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from automation.errors import AwsUnreachable, CredentialsMissing
+from automation.ledger.record import CheckResult, OperationRun, PhaseSpan, Residual, StartupMark
 from automation.session.decide import (
     ACCEPT_TRIES,
     DESTROY_TRIES,
@@ -24,7 +25,6 @@ from automation.session.decide import (
     decide,
 )
 from automation.session.observation import GpuGroup, Instance, OperationSeen, Unknown
-from automation.session.record import CheckResult, OperationRun, PhaseSpan, Residual, StartupMark
 
 Group = Callable[[int], GpuGroup]
 SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)

@@ -21,6 +21,11 @@ from pulumi import automation as auto
 
 from automation.cleanup.delete import HOLD_A_NETWORK
 from automation.errors import ClusterFailed, EngineFailed, ExitCode
+from automation.ledger.entries import Opened, OperationStarted
+from automation.ledger.folder import SessionFolder, session_folder
+from automation.ledger.journal import Journal
+from automation.ledger.record import OperationRun, Record
+from automation.ledger.request import RentRequest
 from automation.session.engine import (
     FiledPulumi,
     diagnostics,
@@ -28,12 +33,7 @@ from automation.session.engine import (
     locks,
     workspace_files,
 )
-from automation.session.entries import Opened, OperationStarted
-from automation.session.folder import SessionFolder, session_folder
-from automation.session.journal import Journal
 from automation.session.outputs import api_key, read_outputs, write_outputs
-from automation.session.record import OperationRun, Record
-from automation.session.request import RentRequest
 from automation.session.stack_config import stack_config
 from components.stack_file import each_key
 

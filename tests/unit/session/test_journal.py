@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from automation.errors import MachineInTheWay, UnknownSession
-from automation.session import entries as lines
-from automation.session.entries import ENTRY
-from automation.session.folder import find, session_folder, write_private
-from automation.session.journal import Journal, RunsElsewhere, alone
-from automation.session.record import CheckResult, Residual
-from automation.session.request import RentRequest
+from automation.ledger import entries as lines
+from automation.ledger.entries import ENTRY
+from automation.ledger.folder import find, session_folder, write_whole
+from automation.ledger.journal import Journal, RunsElsewhere, alone
+from automation.ledger.record import CheckResult, Residual
+from automation.ledger.request import RentRequest
 from planning.block import Block
 from planning.costs import Usage
 from planning.ranking import Offer
@@ -173,7 +173,7 @@ def test_the_first_reason_to_end_stands_and_a_session_can_be_taken_up_again(jour
 def test_everything_of_a_session_is_its_owners_only(tmp_path: Path) -> None:
     folder = session_folder(tmp_path, "rtb-20261201-a1b2")
     folder.create()
-    write_private(folder.api_key, "secret")
+    write_whole(folder.api_key, "secret")
     journal = Journal(folder.journal)
     journal.write(lines.FaultSeen(at=NOW, what="x"))
     for path in (folder.root, folder.work, folder.state):
@@ -201,8 +201,8 @@ def test_one_process_runs_a_session_and_its_death_lets_go(tmp_path: Path) -> Non
     folder = session_folder(tmp_path, "s")
     folder.create()
     code = (
-        "import sys; from pathlib import Path; from automation.session.folder import session_folder\n"
-        "from automation.session.journal import alone\n"
+        "import sys; from pathlib import Path; from automation.ledger.folder import session_folder\n"
+        "from automation.ledger.journal import alone\n"
         "with alone(session_folder(Path(sys.argv[1]), 's')): print('held', flush=True); sys.stdin.read()"
     )
     holder = subprocess.Popen(

@@ -14,11 +14,7 @@ import pytest
 
 from automation.accounts.minutes import minutes_lost
 from automation.errors import AwsSaysNo, AwsUnreachable, LeftBehind, MachineInTheWay
-from automation.serving.startup import StartupView
-from automation.session import loop, rent, steps
-from automation.session.decide import NOTHING_GOES, Kill, decide
-from automation.session.display import Quiet
-from automation.session.entries import (
+from automation.ledger.entries import (
     BlockKnown,
     Closed,
     EndAsked,
@@ -31,13 +27,17 @@ from automation.session.entries import (
     OperationStarted,
     PurchaseConfirmed,
 )
-from automation.session.folder import SessionFolder, session_folder
-from automation.session.journal import Journal, alone, attendant
+from automation.ledger.folder import SessionFolder, session_folder
+from automation.ledger.journal import Journal, alone, attendant
+from automation.ledger.record import CheckResult, Record, Residual, StartupMark
+from automation.serving.startup import StartupView
+from automation.session import loop, rent, steps
+from automation.session.decide import NOTHING_GOES, Kill, decide
+from automation.session.display import Quiet
 from automation.session.loop import run
 from automation.session.observation import GpuGroup, Observation, OperationSeen, Unknown
 from automation.session.operations import LastWord
 from automation.session.plan import Plan
-from automation.session.record import CheckResult, Record, Residual, StartupMark
 from automation.target import Target
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)

@@ -8,12 +8,12 @@ import boto3
 import pytest
 from botocore.stub import Stubber
 
-from automation.session.folder import SessionFolder, session_folder
-from automation.session.journal import Journal
+from automation.ledger.folder import SessionFolder, session_folder
+from automation.ledger.journal import Journal
+from automation.ledger.record import OperationRun
 from automation.session.observation import GpuGroup, Unknown
 from automation.session.observe import Observer
 from automation.session.outputs import write_outputs
-from automation.session.record import OperationRun
 from automation.target import Target
 
 RESERVATION = {"CapacityReservationId": "cr-0123456789abcdef0", "State": "active"}

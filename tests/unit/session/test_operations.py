@@ -12,12 +12,12 @@ from typing import Any
 import psutil
 import pytest
 
+from automation.ledger.entries import Opened, OperationStarted
+from automation.ledger.folder import SessionFolder, session_folder
+from automation.ledger.journal import Journal
+from automation.ledger.request import RentRequest
 from automation.session import operations
-from automation.session.entries import Opened, OperationStarted
-from automation.session.folder import SessionFolder, session_folder
-from automation.session.journal import Journal
 from automation.session.operations import LastWord, SeenOperation, interrupt, kill, poll, since_boot, start
-from automation.session.request import RentRequest
 
 NOW = datetime(2026, 12, 1, 11, 30, tzinfo=UTC)
 

@@ -10,8 +10,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-from automation.session.record import CheckResult, OperationName, PhaseName, Residual
-from automation.session.request import RentRequest
+from automation.ledger.record import CheckResult, OperationName, PhaseName, Residual
+from automation.ledger.request import RentRequest
 from automation.target import Mode
 from planning.block import Block
 from planning.costs import Usage, UsageKind

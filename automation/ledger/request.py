@@ -1,6 +1,6 @@
 """What a user asks for: the one thing of a session that people write, so it is judged strictly and all at once."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from ipaddress import IPv4Network
 from typing import Literal
@@ -85,7 +85,7 @@ def field_problems(error: ValidationError) -> dict[str, str]:
 
 
 def catalogue_problems(
-    model_name: str, instance_type_name: str, instance_count: int, *, hours_to_buy: int | None
+    model_name: str, instance_type_name: str, regions: Iterable[str], *, hours_to_buy: int | None
 ) -> Iterator[tuple[str, str]]:
     """What no market can change, each with its field: unknown names, a length that is not sold, a model too big.
 
@@ -99,12 +99,16 @@ def catalogue_problems(
         instance_type = load().instance_type(instance_type_name)
     except UnknownName as unknown:
         yield "instance_type", str(unknown)
+    for region in regions:
+        try:
+            load().place(region)
+        except UnknownName as unknown:
+            yield "regions", str(unknown)
     if hours_to_buy is not None and not valid_duration(hours_to_buy):
         what = f"AWS sells no blocks of {hours_to_buy} hours"
         yield "hours", f"{what}; ask for whole days up to 14 (24, 48, ... hours), or whole weeks up to 182 days"
     if model and instance_type:
-        # One request with the longest context is the least that must fit.
-        fit = fits(model, instance_type, instance_count, context_tokens=model.max_model_len, concurrency=1)
+        fit = fits(model, instance_type)
         if not fit.fits:
             yield "model", f"{fit.sentence}; choose a smaller model or a machine with more GPU memory"
 

@@ -5,7 +5,6 @@ done. A later line starts on a line of its own.
 """
 
 import errno
-import fcntl
 import json
 import os
 from collections.abc import Iterator
@@ -16,10 +15,11 @@ import psutil
 from pydantic import ValidationError
 
 from automation.errors import MachineInTheWay, Refused, machine_error
-from automation.session.entries import ENTRY, Entry
-from automation.session.fold import fold
-from automation.session.folder import SessionFolder
-from automation.session.record import Record
+from automation.ledger.entries import ENTRY, Entry
+from automation.ledger.fold import fold
+from automation.ledger.folder import SessionFolder
+from automation.ledger.lock import held
+from automation.ledger.record import Record
 
 _UNKNOWN_KIND = "union_tag_invalid"
 
@@ -111,15 +111,7 @@ def alone(folder: SessionFolder) -> Iterator[None]:
     """Hold the session's loop lock; the kernel gives it back when this process dies.
 
     Raises RunsElsewhere when another process of this machine runs the session."""
-    try:
-        file = os.fdopen(os.open(folder.lock, os.O_RDWR | os.O_CREAT, 0o600), "r+", encoding="utf-8")
-    except OSError as error:
-        raise machine_error(error) from error
-    with file:
-        try:
-            fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise RunsElsewhere(folder.session, int(file.read().strip() or 0)) from error
+    with held(folder.lock, lambda signed: RunsElsewhere(folder.session, int(signed.strip() or 0))) as file:
         file.truncate(0)
         file.write(f"{os.getpid()}\n")
         file.flush()

@@ -9,8 +9,8 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Literal
 
-from automation.session.request import RentRequest
-from automation.target import Mode
+from automation.ledger.request import RentRequest
+from automation.target import Mode, Target
 from planning.block import Block
 from planning.costs import Usage
 from planning.ranking import Offer
@@ -183,6 +183,10 @@ class Record:
     def destroyed(self) -> bool:
         """Whether the stack is gone: the last operation that ended was a `destroy` that went well."""
         return self._last_success("destroy")
+
+    def belongs_to(self, target: Target) -> bool:
+        """Whether it was made there: in that account, and not in a rehearsal of it."""
+        return (self.mode, self.account_id) == (target.mode, target.account_id)
 
     def tries(self, name: OperationName) -> tuple[OperationRun, ...]:
         """The runs of an operation that ended, since the last one that went well or the session was reopened."""

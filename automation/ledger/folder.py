@@ -23,6 +23,11 @@ class SessionFolder:
         return self.root.name
 
     @property
+    def home(self) -> Path:
+        """`$RENTBLOCK_HOME`, which holds all sessions of this machine."""
+        return self.root.parents[1]
+
+    @property
     def journal(self) -> Path:
         return self.root / "journal.jsonl"
 
@@ -77,19 +82,19 @@ class SessionFolder:
             for folder in (self.root, self.work, self.state, self.root / "logs"):
                 folder.mkdir(mode=_FOLDER, parents=True, exist_ok=True)
             if not self.passphrase.exists():
-                write_private(self.passphrase, secrets.token_urlsafe(32))
+                write_whole(self.passphrase, secrets.token_urlsafe(32))
         except OSError as error:
             raise machine_error(error) from error
 
 
-def write_private(path: Path, text: str) -> None:
-    """Write a file that only its owner may read, whole or not at all.
+def write_whole(path: Path, text: str, mode: int = _FILE) -> None:
+    """Write a file whole or not at all; but for another `mode` only its owner may read it.
 
     Raises MachineInTheWay when this machine does not let us."""
     staged = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         staged.unlink(missing_ok=True)
-        descriptor = os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _FILE)
+        descriptor = os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(text)
             file.flush()

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from automation.errors import MachineInTheWay
-from automation.session import entries as lines
-from automation.session.entries import Entry
-from automation.session.record import (
+from automation.ledger import entries as lines
+from automation.ledger.entries import Entry
+from automation.ledger.record import (
     Fault,
     Interruption,
     OperationRun,
