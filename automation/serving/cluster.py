@@ -10,7 +10,7 @@ import errno
 import logging
 import socket
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -63,7 +63,7 @@ class Cluster:
         self._timeout_s = timeout_s
         self._loop_thread = start_blocking_portal("asyncio")
         self._portal: BlockingPortal | None = None
-        self._api: kr8s.asyncio.Api | None = None
+        self._api: _Api | None = None
 
     def __enter__(self) -> Self:
         self._portal = self._loop_thread.__enter__()
@@ -149,21 +149,78 @@ class Cluster:
 
     async def _signed_in(self) -> kr8s.asyncio.Api:
         if self._api is None:
-            self._api = await kr8s.asyncio.api(kubeconfig=str(self._kubeconfig))
+            self._api = await _Api(kubeconfig=str(self._kubeconfig), bypass_factory=True)
             self._api.timeout = self._timeout_s
         return self._api
 
     async def _hang_up(self) -> None:
-        if self._api is None:
-            return
         # kr8s has no way to close: its session would be told on as an unclosed transport.
-        if self._api._session is not None:
+        if self._api is not None and self._api._session is not None:
             await self._api._session.aclose()
-        auth = self._api.auth
-        named_by_user = self._kubeconfig.read_text(encoding="utf-8") if self._kubeconfig.exists() else ""
-        for path in (auth.client_key_file, auth.client_cert_file, auth.server_ca_file):
+
+
+class _Api(kr8s.asyncio.Api):
+    """kr8s's API object with one HTTP client for as long as it lives, and no limit to that client's connections.
+
+    kr8s makes a new client each time it signs in and closes the old one, which cuts every forwarded connection in the
+    middle of its answer; and a token of EKS lasts 15 minutes. So the client stays, and only its token changes. kr8s's
+    own would also hold 100 connections at most, while an OpenAI client opens up to 1,000.
+    """
+
+    async def _create_session(self) -> None:
+        # kr8s has no hook for its client: it calls this before its first request, and whenever it has signed in again.
+        if self._session is None:
+            self._session = httpx.AsyncClient(
+                base_url=self.auth.server,
+                headers={"User-Agent": self.__version__},
+                auth=_Token(self),
+                verify=await self.auth.ssl_context(),  # type: ignore[no-untyped-call]
+                timeout=self.timeout,
+                follow_redirects=True,
+                limits=httpx.Limits(max_connections=None),
+                proxy=self.auth.proxy,
+            )
+        self._remove_key_files()
+
+    async def sign_in_again(self) -> None:
+        # A forwarded connection has no time limit of its own, and the others wait for this one.
+        with anyio.fail_after(_SIGN_IN_TIMEOUT_S):
+            await self.auth.reauthenticate()
+        self._remove_key_files()
+
+    def _remove_key_files(self) -> None:
+        """Remove the copies of the kubeconfig's keys: each sign-in makes them, and only a new client reads them."""
+        named_by_user = str(self.auth.kubeconfig.raw)
+        for path in (self.auth.client_key_file, self.auth.client_cert_file, self.auth.server_ca_file):
             if path and Path(path).parent == Path(tempfile.gettempdir()) and str(path) not in named_by_user:
                 Path(path).unlink(missing_ok=True)
+
+
+class _Token(httpx.Auth):
+    """Signs each request with the token of its moment; the first that is refused gets a new one for all."""
+
+    def __init__(self, api: _Api) -> None:
+        self._api = api
+        self._renewing = anyio.Lock()
+
+    async def async_auth_flow(self, request: httpx.Request) -> AsyncGenerator[httpx.Request, httpx.Response]:
+        refused = self._sign(request)
+        response = yield request
+        if response.status_code == httpx.codes.UNAUTHORIZED:
+            async with self._renewing:
+                if self._api.auth.token == refused:
+                    await self._api.sign_in_again()
+            self._sign(request)
+            response = yield request
+            if response.status_code == httpx.codes.UNAUTHORIZED:
+                # Told as a 401, kr8s would sign in three times more; `aws` takes a second or two each time.
+                raise kr8s.ServerError("the API server refuses a new sign-in, too (401 Unauthorized)")
+
+    def _sign(self, request: httpx.Request) -> str | None:
+        token = self._api.auth.token
+        if token:
+            request.headers["Authorization"] = f"Bearer {token}"
+        return token
 
 
 @asynccontextmanager

@@ -4,6 +4,7 @@ kr8s speaks to it over HTTP and WebSocket, so what is tested is what runs agains
 """
 
 import asyncio
+import json
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack
@@ -14,9 +15,11 @@ import pytest
 import uvicorn
 import yaml
 from starlette.applications import Starlette
-from starlette.requests import Request
+from starlette.middleware import Middleware
+from starlette.requests import HTTPConnection, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route, WebSocketRoute
+from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 _RESOURCES = [
@@ -35,6 +38,23 @@ class KubeApi:
     pod_ports: dict[str, int] = field(default_factory=dict)
     silent: bool = False
     has_no_logs: bool = False
+    token: str = ""
+    refusal: int = 401
+
+    @property
+    def credential(self) -> Path:
+        """What the kubeconfig's command prints, as `aws eks get-token` does."""
+        return self.kubeconfig.with_name("credential.json")
+
+    @property
+    def sign_ins(self) -> int:
+        """How often the kubeconfig's command was run."""
+        return len(self.kubeconfig.with_name("sign-ins").read_text().splitlines())
+
+    def take_only(self, token: str) -> None:
+        """Refuse every request from here on that was not signed in for anew."""
+        self.credential.write_text(json.dumps({"status": {"token": token}}))
+        self.token = token
 
     def app(self) -> Starlette:
         namespaced = "/api/v1/namespaces/{namespace}"
@@ -49,8 +69,22 @@ class KubeApi:
                 Route(namespaced + "/{plural}/{name}", self._get),
                 Route(namespaced + "/pods/{pod}/log", self._log),
                 WebSocketRoute(namespaced + "/pods/{pod}/portforward", self._forward),
-            ]
+            ],
+            middleware=[Middleware(self._only_signed_in)],
         )
+
+    def _only_signed_in(self, app: ASGIApp) -> ASGIApp:
+        async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
+            if HTTPConnection(scope).headers.get("Authorization") == f"Bearer {self.token}":
+                await app(scope, receive, send)
+                return
+            refusal = JSONResponse({"message": "refused"}, status_code=self.refusal)
+            if scope["type"] == "websocket":
+                await WebSocket(scope, receive, send).send_denial_response(refusal)
+            else:
+                await refusal(scope, receive, send)
+
+        return guarded
 
     async def _version(self, _: Request) -> Response:
         if self.silent:
@@ -137,12 +171,18 @@ class Server:
 @pytest.fixture
 def kube_api(tmp_path: Path) -> Iterator[KubeApi]:
     api = KubeApi(kubeconfig=tmp_path / "kubeconfig")
+    api.take_only("t")
+    sign_in = {
+        "apiVersion": "client.authentication.k8s.io/v1beta1",
+        "command": "sh",
+        "args": ["-c", 'echo >> "$0/sign-ins" && cat "$0/credential.json"', str(tmp_path)],
+    }
     with Server(api.app()) as port:
         config = {
             "apiVersion": "v1",
             "kind": "Config",
             "clusters": [{"name": "c", "cluster": {"server": f"http://127.0.0.1:{port}"}}],
-            "users": [{"name": "u", "user": {"token": "t"}}],
+            "users": [{"name": "u", "user": {"exec": sign_in}}],
             "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
             "current-context": "x",
         }

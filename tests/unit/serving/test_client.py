@@ -1,11 +1,13 @@
 """The way to the model: through the API server, and back again after the pod was replaced."""
 
 import base64
+import os
 import socket
+import socketserver
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +86,76 @@ def test_the_address_survives_the_replacement_of_the_pod(kube_api, serve, get) -
 
 
 @pytest.fixture
+def echo() -> Iterator[int]:
+    """The port of a server that gives back what it is sent, for as long as a connection is open."""
+
+    class GiveBack(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            while said := self.request.recv(1024):
+                self.request.sendall(said)
+
+    class Server(socketserver.ThreadingTCPServer):
+        request_queue_size = 200
+
+    with Server(("127.0.0.1", 0), GiveBack) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield server.server_address[1]
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def begin(kube_api, echo: int) -> Iterator[Callable[[int], list[socket.socket]]]:
+    """Opens so many connections through a forward, which then stay open."""
+    kube_api.objects = {"services": [SERVICE], "pods": [pod("vllm-1")]}
+    kube_api.pod_ports["vllm-1"] = echo
+    with connect_to(kube_api) as base_url, ExitStack() as stack:
+        address = ("127.0.0.1", httpx.URL(base_url).port)
+        yield lambda count: [stack.enter_context(socket.create_connection(address, timeout=60)) for _ in range(count)]
+
+
+def answers(connections: list[socket.socket]) -> set[bytes]:
+    """What comes back when all of them say something at once; nothing from one that was cut."""
+    for connection in connections:
+        connection.sendall(b"go on")
+    return {connection.recv(1024) for connection in connections}
+
+
+def test_a_token_that_runs_out_cuts_no_answer_short_and_is_renewed_once_for_all(kube_api, begin) -> None:
+    under_way = []
+    for sign_ins, token in enumerate(("second", "third"), start=2):
+        kube_api.take_only(token)
+        late = begin(10)
+        assert answers(late) == {b"go on"}
+        under_way += late
+        assert answers(under_way) == {b"go on"}
+        assert kube_api.sign_ins == sign_ins
+
+
+def test_what_is_forbidden_meanwhile_cuts_no_answer_short(kube_api, begin) -> None:
+    """kr8s then signs in again by itself."""
+    under_way = begin(1)
+    assert answers(under_way) == {b"go on"}
+    kube_api.refusal = 403
+    kube_api.take_only("second")
+    assert answers(begin(1)) == {b"go on"}
+    assert answers(under_way) == {b"go on"}
+
+
+def test_a_sign_in_that_is_refused_is_said_after_one_more(kube_api) -> None:
+    kube_api.token = "somebody else's"
+    with pytest.raises(ClusterFailed, match="401 Unauthorized"), connect_to(kube_api):
+        pass
+    assert kube_api.sign_ins == 2
+
+
+def test_more_than_a_hundred_answers_are_under_way_at_once(begin) -> None:
+    # httpx's own limit is 100 connections.
+    assert answers(begin(101)) == {b"go on"}
+
+
+@pytest.fixture
 def taken() -> Iterator[int]:
     """A port on which somebody else listens."""
     with socket.create_server(("127.0.0.1", 0)) as somebody:
@@ -150,9 +222,15 @@ def test_no_key_of_the_kubeconfig_is_left_in_a_temporary_file(
     ).decode()
     kube_api.kubeconfig.write_text(yaml.safe_dump(config))
     kube_api.objects = {"services": [SERVICE], "pods": [pod("vllm-1")]}
-    with connect_to(kube_api):
-        assert list(scratch.iterdir())
-    assert not list(scratch.iterdir())
+    kube_api.pod_ports["vllm-1"] = serve(model("one"))
+    with connect_to(kube_api) as base_url:
+        for token in ("t", "second"):
+            kube_api.take_only(token)
+            os.utime(scratch, (0, 0))
+            assert get(base_url) == "one"
+            assert not list(scratch.iterdir())
+    # The keys were there: the second sign-in wrote them and took them away.
+    assert scratch.stat().st_mtime > 0
 
 
 def connect_to(kube_api):
