@@ -130,7 +130,6 @@ def unasked_aws_target(region: str | None = None, home: Path | None = None) -> T
             "PATH": _path_with_engine(os.environ.get("PATH", os.defpath)),
             "AWS_REGION": region,
             "PULUMI_SKIP_UPDATE_CHECK": "true",
-            "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
         },
     )
 

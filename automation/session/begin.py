@@ -51,6 +51,7 @@ def begin(request: RentRequest, target: Target, approve: Approve, display: Displ
     check_request(request)
     with _one_at_a_time(target.home):
         _nothing_left_open(request, target)
+        _require_engine(target, show)
         if request.reservation_id:
             block = _bought_elsewhere(request, target, show)
             _require_all(target, request, block, show)
@@ -111,15 +112,25 @@ def approve_exactly(pay_usd: Decimal | None) -> Approve:
     return approve
 
 
-def _require_all(target: Target, request: RentRequest, block: Block, display: Display) -> None:
-    """Raise MachineInTheWay, InvalidRequest or PinsMissing if a stack on `block` could not be made; say what nobody
-    can tell."""
+def _require_engine(target: Target, display: Display) -> None:
+    """Raise MachineInTheWay if this machine could not run a real session's engine. A rehearsal brings its own."""
+    if target.mode != "aws":
+        return
     # Imported here: it loads Pulumi, which the verbs that only look do not need.
-    from automation.session.preflight import require_a_stack, require_programs, warnings
+    from automation.session.engine import install_plugins
+    from automation.session.preflight import require_programs
+
+    require_programs(target)
+    display.say(target.clock.now(), "Provider plugins of the engine are looked for; what lacks is downloaded once.")
+    install_plugins(target.engine_environment)
+
+
+def _require_all(target: Target, request: RentRequest, block: Block, display: Display) -> None:
+    """Raise InvalidRequest or PinsMissing if a stack on `block` could not be made; say what nobody can tell."""
+    from automation.session.preflight import require_a_stack, warnings
 
     for warning in warnings(target, request):
         display.say(target.clock.now(), warning)
-    require_programs(target)
     require_a_stack(target, request, block)
     unknown = require_pins(target.in_region(block.region), request.model)
     if unknown:

@@ -103,7 +103,7 @@ def main(arguments: list[str]) -> int:
 def up(work: Work) -> None:
     """Make everything but the nodes, then keep what the session needs to reach it."""
     if work.target.mode == "aws":
-        install_plugins(work.stack)
+        install_plugins(work.environment)
     _go_on()
     half_made.take_back(work.stack, work.folder)
     work.stack.up(parallel=work.record.request.parallel, show_secrets=False, suppress_outputs=True, color="never")

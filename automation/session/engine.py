@@ -6,17 +6,21 @@ files it finishes what it is doing. So the long commands write to files and are 
 
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from importlib.metadata import version
+from importlib.metadata import requires, version
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 import yaml
+from packaging.requirements import Requirement
+from packaging.version import Version
 from pulumi import automation as auto
 
+from automation.errors import MachineInTheWay, machine_error
 from automation.ledger.folder import SessionFolder
 
 # Wins over the file that names the session's own passphrase, so it must not be there.
@@ -25,6 +29,7 @@ PROJECT = "rent-the-block"
 _LONG = frozenset({"up", "destroy", "refresh"})
 # The plugin of each package has the package's own version.
 _PLUGINS = {"aws": "pulumi-aws", "eks": "pulumi-eks", "kubernetes": "pulumi-kubernetes"}
+_INSTALL_TIMEOUT_S = 900.0
 _CHARTS = Path(__file__).resolve().parents[2] / "charts"
 _TEMPORARY = "tmp"
 _MOST_DIAGNOSTICS = 3
@@ -96,7 +101,6 @@ def engine_environment(folder: SessionFolder, given: Mapping[str, str]) -> dict[
     environment = {
         "PULUMI_BACKEND_URL": folder.state.absolute().as_uri(),
         "PULUMI_SKIP_UPDATE_CHECK": "true",
-        "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
         # The Kubernetes provider leaves kubeconfigs there, under any name: so in a place that is nobody else's.
         "TMPDIR": str(folder.work / _TEMPORARY),
         **given,
@@ -116,10 +120,43 @@ def open_stack(
     return auto.create_or_select_stack(stack_name=folder.session, project_name=PROJECT, program=program, opts=options)
 
 
-def install_plugins(stack: auto.Stack) -> None:
-    """Fetch the provider plugins, pinned by the packages: never at the moment of use. Raises auto.CommandError."""
-    for plugin, package in _PLUGINS.items():
-        stack.workspace.install_plugin(plugin, f"v{version(package)}")
+def plugins() -> tuple[tuple[str, str], ...]:
+    """Name and version of each provider plugin that the program makes the engine start.
+
+    pulumi-eks makes a Kubernetes provider of its own, of the version that it was built with: the least that its package
+    asks for. The engine takes no other for it."""
+    asked = map(Requirement, requires("pulumi-eks") or ())
+    least = (bound.version for each in asked if each.name == "pulumi-kubernetes" for bound in each.specifier)
+    own = [(plugin, version(package)) for plugin, package in _PLUGINS.items()]
+    return (*own, ("kubernetes", min(least, key=Version)))
+
+
+def install_plugins(environment: Mapping[str, str]) -> None:
+    """Fetch the provider plugins that this machine lacks. Raises MachineInTheWay with the engine's own words."""
+    given = {**os.environ, **environment}
+    pulumi = shutil.which("pulumi", path=given.get("PATH")) or "pulumi"
+    for plugin, wanted in plugins():
+        command = [pulumi, "plugin", "install", "resource", plugin, f"v{wanted}", "--non-interactive"]
+        try:
+            subprocess.run(
+                command,
+                env=given,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=_INSTALL_TIMEOUT_S,
+                check=True,
+            )
+        except OSError as error:
+            raise machine_error(error) from error
+        except subprocess.SubprocessError as error:
+            said = " ".join((getattr(error, "stderr", None) or str(error)).split())
+            raise MachineInTheWay(
+                happened=f"The plugin {plugin} {wanted} of Pulumi can't be installed: {said}",
+                cost="Nothing is bought without it; what is bought goes on and is billed.",
+                remedy="Let this machine reach get.pulumi.com and github.com, or install it by hand "
+                f"(`pulumi plugin install resource {plugin} v{wanted}`).",
+            ) from error
 
 
 @dataclass(frozen=True, kw_only=True)

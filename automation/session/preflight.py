@@ -58,9 +58,7 @@ _PROGRAMS = ("pulumi", "aws")
 
 
 def require_programs(target: Target) -> None:
-    """Raise MachineInTheWay when a program lacks that a real session's children will call by its name."""
-    if target.mode != "aws":
-        return
+    """Raise MachineInTheWay when a program lacks that a real session's children call by its name."""
     path = {**os.environ, **target.engine_environment}.get("PATH", os.defpath)
     lacking = [name for name in _PROGRAMS if shutil.which(name, path=path) is None]
     if lacking:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal
+from importlib import metadata
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -160,12 +161,45 @@ def test_a_machine_without_the_programs_of_a_session_buys_nothing(
     market: Market, target: Target, requests: Requests, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "refuse_stand_ins", lambda target, environ: None)
-    monkeypatch.setattr(preflight, "_own_address", lambda: None)
     (tmp_path / "pulumi").touch(mode=0o755)
     lacking = replace(target, mode="aws", engine_environment={"PATH": str(tmp_path)})
     with pytest.raises(MachineInTheWay, match=r"lacks on PATH: aws\."):
         begin(requests(), lacking, lambda offer: pytest.fail("asked"))
     assert (market.bought, sessions(target.home)) == ([], ())
+
+
+@pytest.mark.parametrize("lacks", [None, "kubernetes v4.19.0"])
+def test_a_machine_that_cannot_fetch_a_plugin_of_the_engine_buys_nothing(
+    market: Market,
+    target: Target,
+    requests: Requests,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    lacks: str | None,
+) -> None:
+    monkeypatch.setattr(module, "refuse_stand_ins", lambda target, environ: None)
+    monkeypatch.setattr(preflight, "_own_address", lambda: None)
+    (tmp_path / "aws").touch(mode=0o755)
+    pulumi = tmp_path / "pulumi"
+    pulumi.write_text(
+        f"""#!/bin/sh
+echo "$*" >> {tmp_path}/asked
+case "$*" in *"{lacks}"*) echo "error: no route to host" >&2; exit 255;; esac
+"""
+    )
+    pulumi.chmod(0o755)
+    real = replace(target, mode="aws", engine_environment={"PATH": f"{tmp_path}:/usr/bin:/bin"})
+    if lacks:
+        with pytest.raises(MachineInTheWay, match=r"plugin kubernetes 4\.19\.0 of Pulumi .*no route to host"):
+            begin(requests(), real, lambda offer: pytest.fail("asked"))
+    else:
+        begin(requests(), real, yes)
+    asked = [line.split()[3:5] for line in (tmp_path / "asked").read_text().splitlines()]
+    # The last is the one that pulumi-eks makes for itself.
+    assert [plugin for plugin, _ in asked] == ["aws", "eks", "kubernetes", "kubernetes"]
+    assert asked[2] == ["kubernetes", f"v{metadata.version('pulumi-kubernetes')}"]
+    assert asked[3] == ["kubernetes", "v4.19.0"]
+    assert bool(market.bought) is not bool(lacks)
 
 
 def test_a_zone_without_a_control_plane_is_refused_before_the_purchase(
