@@ -17,6 +17,7 @@ from botocore.exceptions import (
     ProfileNotFound,
     SSOError,
     TokenRetrievalError,
+    WaiterError,
 )
 from botocore.parsers import ResponseParserError
 
@@ -74,8 +75,17 @@ def error_code(error: ClientError) -> str:
 
 def translated(error: Exception, doing: str, cost: str = NOTHING) -> RentblockError:
     """The error of this project that says what `error` means."""
+    if isinstance(error, WaiterError) and "Error" in error.last_response:
+        error = ClientError(error.last_response, error.kwargs["name"])
     if isinstance(error, ClientError):
         return _answered(error, doing, cost)
+    if isinstance(error, WaiterError):
+        return AwsSaysNo(
+            happened=f"AWS did not finish while {doing}: {error}",
+            code="WaiterError",
+            cost=cost,
+            remedy="Look at it in AWS, then run the same verb again.",
+        )
     if isinstance(error, _NO_CREDENTIALS):
         return CredentialsMissing(
             happened=f"No usable AWS credentials while {doing}: {error}.",

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from botocore.exceptions import WaiterError
+
 from automation.aws_errors import aws_errors
 from automation.errors import AwsSaysNo
 from automation.target import Target
@@ -30,10 +32,15 @@ _NOT_THERE = frozenset(
 )
 
 
+# EKS does nothing more with it by itself.
+_FAILED = frozenset({"FAILED", "CREATE_FAILED", "DELETE_FAILED"})
+
+
 def adopt(target: Target, session: str, deployment: Mapping[str, Any]) -> dict[str, Any]:
     """The deployment (as `pulumi stack export` gives it) with those of its pending creations as resources that AWS has.
 
-    Waits until a cluster, node group, add-on or NAT gateway that is still being made is ready. Raises as `aws_errors`.
+    Waits until a cluster, node group, add-on or NAT gateway that is still being made is ready, and deletes one of EKS's
+    that failed. Raises as `aws_errors`.
     """
     resources = list(deployment.get("resources", []))
     claimed = {resource["id"] for resource in resources if resource.get("id")}
@@ -67,25 +74,40 @@ def _found(target: Target, session: str, resource: Mapping[str, Any], claimed: C
     return None
 
 
-def _cluster(target: Target, inputs: Inputs) -> str:
-    eks, name = target.client("eks"), str(inputs["name"])
-    eks.describe_cluster(name=name)
-    eks.get_waiter("cluster_active").wait(name=name)
-    return name
+def _cluster(target: Target, inputs: Inputs) -> str | None:
+    name = str(inputs["name"])
+    return name if _settled(target.client("eks"), "cluster", name=name) else None
 
 
-def _node_group(target: Target, inputs: Inputs) -> str:
-    eks, cluster, name = target.client("eks"), str(inputs["clusterName"]), str(inputs["nodeGroupName"])
-    eks.describe_nodegroup(clusterName=cluster, nodegroupName=name)
-    eks.get_waiter("nodegroup_active").wait(clusterName=cluster, nodegroupName=name)
-    return f"{cluster}:{name}"
+def _node_group(target: Target, inputs: Inputs) -> str | None:
+    cluster, name = str(inputs["clusterName"]), str(inputs["nodeGroupName"])
+    made = _settled(target.client("eks"), "nodegroup", clusterName=cluster, nodegroupName=name)
+    return f"{cluster}:{name}" if made else None
 
 
-def _addon(target: Target, inputs: Inputs) -> str:
-    eks, cluster, name = target.client("eks"), str(inputs["clusterName"]), str(inputs["addonName"])
-    eks.describe_addon(clusterName=cluster, addonName=name)
-    eks.get_waiter("addon_active").wait(clusterName=cluster, addonName=name)
-    return f"{cluster}:{name}"
+def _addon(target: Target, inputs: Inputs) -> str | None:
+    cluster, name = str(inputs["clusterName"]), str(inputs["addonName"])
+    made = _settled(target.client("eks"), "addon", clusterName=cluster, addonName=name)
+    return f"{cluster}:{name}" if made else None
+
+
+def _settled(eks: Any, kind: str, **which: str) -> bool:
+    """Wait until EKS has made it. What EKS failed to make is deleted: with its name taken it could not be made anew,
+    and adopted it would stay as it is."""
+    getattr(eks, f"describe_{kind}")(**which)
+    try:
+        eks.get_waiter(f"{kind}_active").wait(**which)
+    except WaiterError as error:
+        shown: Any = error.last_response
+        status = shown.get(kind, {}).get("status")
+        if status in _FAILED:
+            getattr(eks, f"delete_{kind}")(**which)
+            eks.get_waiter(f"{kind}_deleted").wait(**which)
+            return False
+        # An add-on is that, for one reason, as long as it has no node to run on.
+        if status != "DEGRADED":
+            raise
+    return True
 
 
 def _log_group(target: Target, inputs: Inputs) -> str | None:

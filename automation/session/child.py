@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -21,7 +22,7 @@ from pulumi import automation as auto
 
 from automation.cleanup.delete import HOLD_A_NETWORK, delete
 from automation.cleanup.sweep import sweep
-from automation.errors import EngineFailed, ExitCode, Refused, RentblockError, machine_error
+from automation.errors import AwsUnreachable, EngineFailed, ExitCode, Refused, RentblockError, machine_error
 from automation.ledger.folder import SessionFolder
 from automation.ledger.journal import Journal
 from automation.ledger.lock import held
@@ -115,7 +116,9 @@ def destroy(work: Work) -> None:
     if work.record.tries("destroy"):
         # AWS keeps a network, and the engine waits for it in vain, while it holds what others made in it.
         session = work.folder.session
-        delete(work.target, sweep(work.target, session, session), HOLD_A_NETWORK)
+        # One service out of reach keeps the engine from nothing; the sweep after it asks again.
+        with suppress(AwsUnreachable):
+            delete(work.target, sweep(work.target, session, session), HOLD_A_NETWORK)
     work.stack.destroy(parallel=work.record.request.parallel, show_secrets=False, suppress_outputs=True, color="never")
 
 
