@@ -106,7 +106,7 @@ class Target:
 def aws_target(region: str | None = None, home: Path | None = None) -> Target:
     """The real AWS account of the user's credentials.
 
-    Region: the one given, else AWS's own configuration, else us-east-1. One call to STS tells account and time,
+    Region: the one given, else AWS_REGION, else what boto3 is configured with, else us-east-1. One call to STS tells account and time,
     so this raises CredentialsMissing or AwsUnreachable.
     """
     target = unasked_aws_target(region, home)
@@ -117,7 +117,8 @@ def unasked_aws_target(region: str | None = None, home: Path | None = None) -> T
     """As `aws_target`, before AWS has been asked anything: it does not know its account yet."""
     with aws_errors("reading the AWS configuration"):
         boto_session = boto3.Session()
-        region = region or boto_session.region_name or _DEFAULT_REGION
+        # boto3 itself reads AWS_DEFAULT_REGION only; every other tool of a session takes this one first.
+        region = region or os.environ.get("AWS_REGION") or boto_session.region_name or _DEFAULT_REGION
     return Target(
         mode="aws",
         account_id="",

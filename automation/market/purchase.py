@@ -1,8 +1,8 @@
 """The purchase of a Capacity Block: the only function of this project that spends money.
 
 AWS's call knows no idempotency token, so a repeated call buys a second block, and no block can be cancelled. Hence: the
-intent is on disk before the call, the call is made once and never retried, and AWS is looked at before and after by the
-session's tag, which travels in the call itself.
+intent is on disk before the call, the call is made once and never retried, and AWS is looked at before it, and after an
+answer that was lost, by the session's tag, which travels in the call itself.
 https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_PurchaseCapacityBlock.html
 """
 
@@ -18,7 +18,7 @@ from automation.errors import PurchaseFailed, PurchaseUnclear, Refused, Rentbloc
 from automation.ledger.entries import BlockKnown, PurchaseConfirmed, PurchaseDenied, PurchaseIntended
 from automation.ledger.journal import Journal
 from automation.ledger.record import PurchaseIntent, Record
-from automation.market.reservations import NEVER, Reservation, by_session
+from automation.market.reservations import NEVER, Reservation, by_session, parse
 from automation.refusals import check_account, refuse_stand_ins
 from automation.target import Target
 from components.names import SESSION_TAG
@@ -113,8 +113,9 @@ def _buy_once(place: Target, offer: Offer, session: str, journal: Journal) -> Re
     now = place.clock.now()
     intent = PurchaseIntent(offer=offer, intended_at=now)
     journal.write(PurchaseIntended(at=now, offer=offer))
+    found = None
     try:
-        _call(place, offer, session)
+        found = _call(place, offer, session)
     except (ClientError, BotoCoreError, HTTPClientError) as error:
         if _surely_not_bought(error):
             journal.write(PurchaseDenied(at=place.clock.now(), offering_id=offer.offering_id, why=str(error)))
@@ -124,18 +125,24 @@ def _buy_once(place: Target, offer: Offer, session: str, journal: Journal) -> Re
                 remedy="Offers last minutes only: look at `rentblock offers` again, then rent.",
             ) from error
         # Else the answer is lost, and the purchase may have happened: AWS is asked, not asked again to sell.
-    found = _look_after(place, session)
+    found = found or _look_after(place, session)
     if found is None:
         raise _unclear(intent)
     return found
 
 
-def _call(place: Target, offer: Offer, session: str) -> None:
-    place.client("ec2", total_max_attempts=1).purchase_capacity_block(
+def _call(place: Target, offer: Offer, session: str) -> Reservation | None:
+    """What AWS says that it has sold: an own look could come too early for it. None: the answer does not say."""
+    answer = place.client("ec2", total_max_attempts=1).purchase_capacity_block(
         CapacityBlockOfferingId=offer.offering_id,
         InstancePlatform="Linux/UNIX",
         TagSpecifications=[{"ResourceType": "capacity-reservation", "Tags": [{"Key": SESSION_TAG, "Value": session}]}],
     )
+    try:
+        sold = parse(answer["CapacityReservation"])
+    except KeyError:
+        return None
+    return None if sold.state in NEVER else sold
 
 
 def _surely_not_bought(error: Exception) -> bool:

@@ -161,9 +161,10 @@ def _nothing_left_open(request: RentRequest, target: Target) -> None:
                 cost="Nothing was bought.",
                 remedy=f"Go on with it: `rentblock rent --session {record.session}`.",
             )
-        if request.pay_usd is not None and record.outcome is None and record.purchases and _same(record, request):
+        paid = record.purchases or record.request.capacity == "on-demand"
+        if request.pay_usd is not None and record.outcome is None and paid and _same(record, request):
             raise Refused(
-                happened=f"Session {record.session} has bought a block for such a request, and is not over.",
+                happened=f"Session {record.session} pays for such a request already, and is not over.",
                 cost="Nothing more was bought.",
                 remedy=f"Go on: `rentblock rent --session {record.session}`; for one more, agree when asked.",
             )

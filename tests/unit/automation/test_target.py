@@ -29,6 +29,13 @@ def test_the_real_target_knows_its_account_and_aws_time(tmp_path: Path) -> None:
     assert target.home == tmp_path
 
 
+def test_aws_region_wins_as_it_does_for_every_other_tool(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-2")
+    monkeypatch.setenv("AWS_REGION", "sa-east-1")
+    with mock_aws():
+        assert aws_target().region == "sa-east-1"
+
+
 def test_a_client_speaks_to_its_region_and_retries_only_when_it_may() -> None:
     with mock_aws():
         target = aws_target("us-west-2")

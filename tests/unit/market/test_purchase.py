@@ -46,13 +46,13 @@ def aws_shows(stub: Stubber, *found: dict[str, Any]) -> None:
     stub.add_response("describe_capacity_reservations", {"CapacityReservations": list(found)}, LOOK_UP)
 
 
-def aws_sells(stub: Stubber, offer: Offer) -> None:
+def aws_sells(stub: Stubber, offer: Offer, **answer: Any) -> None:
     asked = {
         "CapacityBlockOfferingId": offer.offering_id,
         "InstancePlatform": "Linux/UNIX",
         "TagSpecifications": [{"ResourceType": "capacity-reservation", "Tags": [TAG]}],
     }
-    stub.add_response("purchase_capacity_block", {"CapacityReservation": reservation()}, asked)
+    stub.add_response("purchase_capacity_block", answer or {"CapacityReservation": reservation()}, asked)
 
 
 def agreed(offer: Offer) -> Approval:
@@ -63,12 +63,11 @@ def kinds(journal: Journal) -> list[str]:
     return [entry.kind for entry in journal.entries()][1:]
 
 
-def test_the_straight_way_looks_buys_with_tags_and_looks_again(
+def test_the_straight_way_looks_buys_with_tags_and_takes_aws_at_its_word(
     target: Target, stub: Stubber, offer: Offer, journal: Journal
 ) -> None:
     aws_shows(stub)
     aws_sells(stub, offer)
-    aws_shows(stub, reservation())
     block = buy(target, offer, agreed(offer), journal, {})
     stub.assert_no_pending_responses()
     assert (block.reservation_id, block.fee_usd) == (BOUGHT, offer.fee_usd)
@@ -81,7 +80,6 @@ def test_a_buyer_that_dies_before_its_last_line_is_told_of_its_block(
 ) -> None:
     aws_shows(stub)
     aws_sells(stub, offer)
-    aws_shows(stub, reservation())
     write = journal.write
 
     def dies(entry: Entry) -> None:
@@ -106,7 +104,6 @@ def test_the_buying_client_never_retries(
 ) -> None:
     aws_shows(stub)
     aws_sells(stub, offer)
-    aws_shows(stub, reservation())
     buy(target, offer, agreed(offer), journal, {})
     assert aws.attempts[1] == 1
 
@@ -126,6 +123,17 @@ def test_the_intent_is_on_disk_before_the_call_leaves(
         buy(target, offer, agreed(offer), journal, {})
     assert seen == [["purchase-intended"]]
     assert journal.record().intent is not None
+
+
+@pytest.mark.parametrize("answer", [{}, reservation("payment-failed", "cr-00000000000000000")])
+def test_an_answer_that_names_no_block_is_looked_after(
+    target: Target, stub: Stubber, offer: Offer, journal: Journal, answer: dict[str, Any]
+) -> None:
+    aws_shows(stub)
+    aws_sells(stub, offer, CapacityReservation=answer)
+    aws_shows(stub, reservation())
+    assert buy(target, offer, agreed(offer), journal, {}).reservation_id == BOUGHT
+    stub.assert_no_pending_responses()
 
 
 @pytest.mark.parametrize("lose", LOST)
@@ -213,7 +221,6 @@ def test_a_block_whose_payment_failed_holds_nothing(
 ) -> None:
     aws_shows(stub, reservation("payment-failed", "cr-00000000000000000"))
     aws_sells(stub, offer)
-    aws_shows(stub, reservation("payment-failed", "cr-00000000000000000"), reservation())
     assert buy(target, offer, agreed(offer), journal, {}).reservation_id == BOUGHT
 
 

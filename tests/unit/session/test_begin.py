@@ -305,6 +305,31 @@ def test_a_fee_agreed_to_beforehand_is_agreed_to_once_whatever_else_is_said(
     assert len(market.bought) == 1
 
 
+def test_a_price_on_demand_that_is_agreed_to_beforehand_is_agreed_to_once(
+    market: Market, target: Target, requests: Requests, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shortlist.offers, "on_demand_zone", lambda target, instance_type: ("us-west-2a", "usw2-az1"))
+    wish = requests(capacity="on-demand", instance_type="g6.xlarge", model="qwen3-0.6b", hours=2, pay_usd="1.61")
+    begin(wish, target, yes)
+    with pytest.raises(Refused, match="for such a request"):
+        begin(wish, target, yes)
+    assert len(sessions(target.home)) == 1
+
+
+def test_a_mistyped_region_is_told_before_aws_is_asked(market: Market, target: Target, requests: Requests) -> None:
+    with pytest.raises(InvalidRequest, match="regions: unknown region 'us-wset-2'; known: "):
+        begin(requests(regions=["us-west-2", "us-wset-2"]), target, yes)
+    assert market.bought == []
+
+
+def test_an_offer_in_a_region_that_the_program_does_not_know_is_passed_over(
+    market: Market, target: Target, requests: Requests, offer: Offer
+) -> None:
+    market.offers.insert(0, replace(offer, offering_id="cb-new", region="us-west-9", fee_usd=Decimal(500)))
+    begin(requests(), target, yes)
+    assert [offering for offering, _ in market.bought] == ["cb-1"]
+
+
 def test_why_no_offer_is_taken_is_told_of_one_of_the_length_that_was_asked_for(
     market: Market, target: Target, requests: Requests, offer: Offer
 ) -> None:
