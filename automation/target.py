@@ -106,8 +106,8 @@ class Target:
 def aws_target(region: str | None = None, home: Path | None = None) -> Target:
     """The real AWS account of the user's credentials.
 
-    Region: the one given, else AWS_REGION, else what boto3 is configured with, else us-east-1. One call to STS tells account and time,
-    so this raises CredentialsMissing or AwsUnreachable.
+    Region: the one given, else AWS_REGION, else what boto3 is configured with, else us-east-1. One call to STS tells
+    account and time, so this raises CredentialsMissing or AwsUnreachable.
     """
     target = unasked_aws_target(region, home)
     return replace(target, account_id=account_of(target))

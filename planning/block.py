@@ -14,8 +14,8 @@ from planning.catalogue import load
 class Block:
     """A reservation that has been bought: what, where, from when to when (aware UTC), and the whole fee in US dollars.
 
-    `offering_id` is None when the reservation was bought elsewhere. Raises ValueError for a time without a zone, an end
-    before its start, or a count below 1.
+    `offering_id` is None when the reservation was bought elsewhere, `fee_usd` when nobody here knows what it cost.
+    Raises ValueError for a time without a zone, an end before its start, or a count below 1.
     """
 
     reservation_id: str
@@ -27,7 +27,7 @@ class Block:
     availability_zone_id: str
     start: datetime
     end: datetime
-    fee_usd: Decimal
+    fee_usd: Decimal | None
 
     def __post_init__(self) -> None:
         require_span(self.start, self.end)

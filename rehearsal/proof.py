@@ -28,7 +28,7 @@ def _is_left(item: Existing) -> bool:
     return item.kind != "capacity_block"
 
 
-def _compare(what: str, said: Decimal | int, counted: Decimal | int) -> str | None:
+def _compare(what: str, said: Decimal | int | None, counted: Decimal | int) -> str | None:
     if said == counted:
         return None
     return f"The report says that {what} came to {said}; the simulated cloud counted {counted}."

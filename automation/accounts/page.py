@@ -51,11 +51,17 @@ def page(report: Report) -> str:
         bars=bars(report),
         rows=rows(report),
         lost=report.paid_minutes - report.served_minutes,
-        total_usd=report.cost.block_usd + report.cost.outside_usd,
+        lost_usd=None if report.cost.block_usd is None else sum(row.usd or 0 for row in rows(report)),
+        total_usd=total_usd(report),
         phase_names=PHASE_NAMES,
         usage_names=USAGE_NAMES,
         confidences=CONFIDENCES,
     )
+
+
+def total_usd(report: Report) -> Decimal | None:
+    """All that was paid; None when the fee of a block that was bought elsewhere is not known."""
+    return None if report.cost.block_usd is None else report.cost.block_usd + report.cost.outside_usd
 
 
 def usd(value: Decimal | None, places: int = 2) -> str:

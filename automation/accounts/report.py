@@ -96,11 +96,12 @@ def write(report: Report, folder: Path) -> None:
 
 def _cost(record: Record, minutes: Minutes, catalogue: Catalogue, outside: Decimal) -> CostPart:
     fees = [purchase.fee_usd for purchase in record.purchases]
-    block_usd = sum(fees, Decimal(0)) if fees or not record.paid_block else record.paid_block.fee_usd
-    total = block_usd + outside
+    block = record.paid_block
+    block_usd = block.fee_usd if block and not (fees and block.fee_usd) else sum(fees, Decimal(0))
+    total = None if block_usd is None else block_usd + outside
     hosted = catalogue.model(record.request.model).hosted_output_usd_per_million_tokens
     break_even = None
-    if hosted and minutes.paid:
+    if hosted and total is not None and minutes.paid:
         break_even = hosted_break_even_tokens_per_s(
             usd_per_hour=total / minutes.paid * 60,
             served_share=minutes.served / minutes.paid,
@@ -109,7 +110,9 @@ def _cost(record: Record, minutes: Minutes, catalogue: Catalogue, outside: Decim
     return CostPart(
         block_usd=block_usd,
         outside_usd=outside,
-        per_served_hour_usd=(total / minutes.served * 60).quantize(_CENT) if minutes.served else None,
+        per_served_hour_usd=(total / minutes.served * 60).quantize(_CENT)
+        if total is not None and minutes.served
+        else None,
         hosted_break_even_tokens_per_s=break_even.quantize(Decimal("0.1")) if break_even is not None else None,
     )
 

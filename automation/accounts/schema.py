@@ -28,7 +28,7 @@ class BlockPart(_Part):
     availability_zone: str = Field(description="by name, as this account sees it")
     start: datetime = Field(description="the first paid second")
     end: datetime = Field(description="the last paid second")
-    fee_usd: Number = Field(description="US$, the whole fee, all instances")
+    fee_usd: Number | None = Field(description="US$, the whole fee, all instances; null when nobody said what it cost")
 
 
 class PurchasePart(_Part):
@@ -74,7 +74,9 @@ class CheckPart(_Part):
 class CostPart(_Part):
     """US$; what nobody can tell is null."""
 
-    block_usd: Number = Field(description="the fees of all purchases; of the block itself when it was bought elsewhere")
+    block_usd: Number | None = Field(
+        description="the block's fee; null for one bought elsewhere of which nobody said it"
+    )
     outside_usd: Number = Field(description="what billed outside the fee, rounded to cents once")
     per_served_hour_usd: Number | None = Field(description="(block_usd + outside_usd) / served hours")
     hosted_break_even_tokens_per_s: Number | None = Field(

@@ -6,7 +6,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from .page import number, seconds, usd
+from .page import number, seconds, total_usd, usd
 from .schema import Report, ResidualPart
 from .waterfall import rows
 
@@ -28,13 +28,12 @@ def print_summary(report: Report, console: Console) -> None:
 
 def _headline(report: Report) -> Table:
     table = Table.grid(padding=(0, 2))
-    total = report.cost.block_usd + report.cost.outside_usd
     outside = f"{usd(report.cost.block_usd)} block + {usd(report.cost.outside_usd)} outside"
     served = f"{number(report.served_minutes)} of {number(report.paid_minutes)} paid minutes"
     table.add_row("Outcome", Text(report.outcome, style="bold green" if report.outcome == "ok" else "bold red"))
     table.add_row("Served", f"{number(report.served_share * 100)} %  ({served})")
     table.add_row("First token", f"{seconds(report.first_token_seconds)} after the block's start")
-    table.add_row("Paid", f"{usd(total)}  ({outside})")
+    table.add_row("Paid", f"{usd(total_usd(report))}  ({outside})")
     table.add_row("A served hour", usd(report.cost.per_served_hour_usd))
     if report.cost.hosted_break_even_tokens_per_s is not None:
         table.add_row("Break-even", f"{number(report.cost.hosted_break_even_tokens_per_s, 0)} output tokens/s")

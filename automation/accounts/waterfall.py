@@ -35,11 +35,10 @@ class Bar:
 class Row:
     """One cause: its bar begins where the cause before it ended, in per mille of all lost minutes."""
 
-    cause: str
     kind: str
     name: str
     minutes: Decimal
-    usd: Decimal
+    usd: Decimal | None
     x: Decimal
     width: Decimal
 
@@ -62,14 +61,14 @@ def bars(report: Report) -> tuple[Bar, ...]:
 def rows(report: Report) -> tuple[Row, ...]:
     """Every cause of loss, the causes without minutes too; `usd` is its part of the block's fee."""
     total = report.paid_minutes - report.served_minutes
-    per_minute = report.cost.block_usd / report.paid_minutes if report.paid_minutes else Decimal(0)
+    fee = report.cost.block_usd
     placed: list[Row] = []
     reached = Decimal(0)
     for cause, minutes in _causes(report.minutes_lost):
         x, width = _place(reached, minutes, total)
         kind = cause if cause in ("restart", "tail") else "start"
-        name, usd = NAMES[cause], minutes * per_minute
-        placed.append(Row(cause=cause, kind=kind, name=name, minutes=minutes, usd=usd, x=x, width=width))
+        usd = None if fee is None else fee * minutes / report.paid_minutes if report.paid_minutes else Decimal(0)
+        placed.append(Row(kind=kind, name=NAMES[cause], minutes=minutes, usd=usd, x=x, width=width))
         reached += minutes
     return tuple(placed)
 

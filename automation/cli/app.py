@@ -112,6 +112,7 @@ def _add_rent(app: typer.Typer, make_target: MakeTarget, before_change: BeforeCh
         yes_pay: options.YesPay = None,
         capacity: Annotated[str, typer.Option(help="block, or on-demand.")] = "block",
         reservation: Annotated[str | None, typer.Option(help="A block bought before (cr-...): buy nothing.")] = None,
+        reservation_fee_usd: options.ReservationFee = None,
         weights_kms_key: Annotated[
             str | None, typer.Option(help="ARN of your KMS key that the staged weights are encrypted with, if any.")
         ] = None,
@@ -152,6 +153,7 @@ def _add_rent(app: typer.Typer, make_target: MakeTarget, before_change: BeforeCh
                     endpoint_cidrs=tuple(cidr or ()),
                     capacity=capacity,
                     reservation_id=reservation,
+                    reservation_fee_usd=reservation_fee_usd,
                     pay_usd=yes_pay,
                     weights_kms_key_arn=weights_kms_key,
                     parallel=parallel,

@@ -82,5 +82,5 @@ def _title(progress: Progress) -> str:
 
 def fee_meter(progress: Progress) -> str:
     """What has been paid and what has been billed beside it, in US$."""
-    outside = "?" if progress.outside_usd is None else f"{progress.outside_usd:,.2f}"
-    return f"US${progress.fee_usd:,.2f} block + US${outside} beside it"
+    fee, outside = ("?" if usd is None else f"{usd:,.2f}" for usd in (progress.fee_usd, progress.outside_usd))
+    return f"US${fee} block + US${outside} beside it"

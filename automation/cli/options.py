@@ -50,6 +50,9 @@ MaxHour = Annotated[
     Decimal | None,
     typer.Option("--max-usd-per-useful-hour", parser=money, metavar="USD", help="Cap on a served hour's price."),
 ]
+ReservationFee = Annotated[
+    Decimal | None, typer.Option(parser=money, metavar="USD", help="What that block has cost, for the accounts.")
+]
 YesPay = Annotated[
     Decimal | None,
     typer.Option(

@@ -99,9 +99,11 @@ def status_rows(status: Status) -> dict[str, str]:
     }
     if record.block:
         block = record.block
-        outside = "not known" if status.outside_usd is None else f"US${status.outside_usd:,.2f}"
+        paid, outside = (
+            "not known" if usd is None else f"US${usd:,.2f}" for usd in (block.fee_usd, status.outside_usd)
+        )
         rows["block"] = f"{block.instance_count} x {block.instance_type} in {block.availability_zone}"
-        fee = "nothing, since its payment failed" if record.released else f"US${block.fee_usd:,.2f}"
+        fee = "nothing, since its payment failed" if record.released else paid
         rows["fee"] = f"{fee}; billed beside it so far: {outside}"
     if status.plan:
         moments = status.plan.moments

@@ -23,12 +23,12 @@ class RentRequest(BaseModel):
 
     `hours` is the length of the block, of which one that starts at once may lack up to a day; `regions` empty means
     every region that the account has enabled; `reservation_id` takes a block that is already bought instead of buying
-    one. Caps are in US$ and never exceeded; `pay_usd` is the exact fee that is agreed to without a further question,
-    knowing that it cannot be cancelled. `endpoint_cidrs` are the addresses that may reach the cluster's API;
-    `weights_uri` is where in S3 the model lies staged, `weights_kms_key_arn` your key that it is encrypted with, if it
-    is. `caches` is "warm" for who brings the engine's kernels along:
-    nothing here does yet, and a plan that counts on them is wrong by an hour of the block. `parallel` is how many
-    things the engine makes at once.
+    one, and `reservation_fee_usd` says what it has cost, for the accounts. Caps are in US$ and never exceeded;
+    `pay_usd` is the exact fee that is agreed to without a further question, knowing that it cannot be cancelled.
+    `endpoint_cidrs` are the addresses that may reach the cluster's API; `weights_uri` is where in S3 the model lies
+    staged, `weights_kms_key_arn` your key that it is encrypted with, if it is. `caches` is "warm" for who brings the
+    engine's kernels along: nothing here does yet, and a plan that counts on them is wrong by an hour of the block.
+    `parallel` is how many things the engine makes at once.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -40,6 +40,7 @@ class RentRequest(BaseModel):
     regions: tuple[str, ...] = ()
     capacity: CapacityKind = "block"
     reservation_id: str | None = Field(default=None, pattern=r"^cr-[0-9a-f]{17}$")
+    reservation_fee_usd: Decimal | None = Field(default=None, ge=0)
     max_fee_usd: Decimal | None = Field(default=None, gt=0)
     pay_usd: Decimal | None = Field(default=None, ge=0)
     max_usd_per_useful_hour: Decimal | None = Field(default=None, gt=0)

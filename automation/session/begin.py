@@ -247,7 +247,7 @@ def _bought_elsewhere(request: RentRequest, target: Target, display: Display) ->
                 availability_zone_id=found.availability_zone_id,
                 start=found.start,
                 end=found.end,
-                fee_usd=Decimal(0),
+                fee_usd=request.reservation_fee_usd,
             )
     where = ", ".join(request.regions or (target.region,))
     raise InvalidRequest(

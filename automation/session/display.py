@@ -12,7 +12,7 @@ from automation.target import Mode
 @dataclass(frozen=True, kw_only=True)
 class Progress:
     """One look, for people. `now` is AWS's time; `waiting_for` runs until `until` at the latest; `said` is the last
-    thing that AWS said; `fee_usd` is paid and `outside_usd` is billed so far beside it (None: no price is known)."""
+    thing that AWS said; `fee_usd` is paid and `outside_usd` is billed so far beside it (None: it is not known)."""
 
     session: str
     mode: Mode
@@ -21,7 +21,7 @@ class Progress:
     waiting_for: str
     until: datetime | None
     said: str
-    fee_usd: Decimal
+    fee_usd: Decimal | None
     outside_usd: Decimal | None
 
 

@@ -4,12 +4,21 @@ It may be killed at any line and started again, here or in another terminal: not
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 
 from automation.clock import RunningOperation
 from automation.errors import RentblockError, machine_error
-from automation.ledger.entries import BlockReleased, EndpointLost, Entry, FaultSeen, PhaseBegan, StartupMarked
+from automation.ledger.entries import (
+    BlockKnown,
+    BlockReleased,
+    EndpointLost,
+    Entry,
+    FaultSeen,
+    PhaseBegan,
+    StartupMarked,
+)
 from automation.ledger.folder import SessionFolder
 from automation.ledger.journal import Journal, alone
 from automation.ledger.record import Record
@@ -24,6 +33,7 @@ from automation.session.operations import LastWord, SeenOperation, interrupt, ki
 from automation.session.plan import Plan, plan_of
 from automation.session.steps import STEPS, Step
 from automation.target import Target
+from planning.block import Block
 from planning.catalogue import load
 
 _AFTER_A_FAULT = timedelta(seconds=2)
@@ -71,6 +81,7 @@ class _Loop:
         for entry in _findings(plan, observation, before, self._folder, now):
             self._write(entry)
         record = self._journal.record()
+        plan = plan_of(record, load())
         decision = decide(plan, observation, record, now)
         if decision.phase and decision.phase != record.phase:
             self._write(PhaseBegan(at=now, phase=decision.phase))
@@ -136,8 +147,12 @@ class _Loop:
 
     def _write(self, entry: Entry) -> None:
         self._journal.write(entry)
-        if isinstance(entry, FaultSeen):
-            self._display.say(entry.at, entry.what)
+        match entry:
+            case FaultSeen():
+                self._display.say(entry.at, entry.what)
+            case BlockKnown(block=block):
+                until = f"{block.start:%Y-%m-%d %H:%M} to {block.end:%Y-%m-%d %H:%M} UTC"
+                self._display.say(entry.at, f"AWS holds {block.reservation_id} from {until} now.")
 
 
 def _running(observation: Observation, record: Record) -> RunningOperation | None:
@@ -165,8 +180,27 @@ def _findings(
         block = plan.block.reservation_id
         yield BlockReleased(at=now, reservation_id=block)
         yield FaultSeen(at=now, what=f"The payment of {block} failed: AWS took no money and gave the block up.")
+    if moved := _moved(plan, observation, record, now):
+        yield BlockKnown(at=now, block=moved)
     told = _told(record)
     yield from (FaultSeen(at=now, what=what) for what in _faults(observation, record, folder) if what not in told)
+
+
+def _moved(plan: Plan, observation: Observation, record: Record, now: datetime) -> Block | None:
+    """The block as AWS holds it, when that is for another time than is known: it was extended, or it is delayed. What
+    is being ended stays ended, and a time in which nothing could be served changes no plan."""
+    block, reserved = plan.block, observation.reserved
+    ending = record.drain_asked or record.end_asked or now >= plan.moments.drain
+    if ending or reserved is None or reserved == (block.start, block.end):
+        return None
+    start, end = reserved
+    # An extension has a fee of its own, which whoever bought it was told.
+    moved = replace(block, start=start, end=end, fee_usd=block.fee_usd if end == block.end else None)
+    try:
+        plan_of(replace(record, block=moved), load())
+    except RentblockError:
+        return None
+    return moved
 
 
 def _endpoint_lost(startup: StartupView, record: Record, now: datetime) -> EndpointLost | None:

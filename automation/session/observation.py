@@ -55,10 +55,12 @@ class Instance:
 
 @dataclass(frozen=True, kw_only=True)
 class Observation:
-    """One look. `usage` is what bills now or has billed, outside the block's fee; `unseen` are the kinds of it that
-    could not be looked at. `group` and `startup` None: there is no GPU group, or no cluster to look into."""
+    """One look. `reserved` is from when to when AWS holds the block; None: it does not show it. `usage` is what bills
+    now or has billed, outside the block's fee; `unseen` are the kinds of it that could not be looked at. `group` and
+    `startup` None: there is no GPU group, or no cluster to look into."""
 
     reservation_state: str | Unknown
+    reserved: tuple[datetime, datetime] | None
     operation: OperationSeen | None
     group: GpuGroup | Unknown | None
     instances: tuple[Instance, ...] | Unknown

@@ -49,10 +49,11 @@ class Observer:
     def look(self, plan: Plan, record: Record, now: datetime) -> Observation:
         """Everything that `decide` needs, as it is now."""
         operation = poll(record, self._folder, self._journal, now)
-        state = self._reservation_state(plan, record, now)
+        state, reserved = self._reservation(plan, record, now)
         if not record.operations:
             return Observation(
                 reservation_state=state,
+                reserved=reserved,
                 operation=None,
                 group=None,
                 instances=(),
@@ -65,6 +66,7 @@ class Observer:
         usage, unseen = billed.look(self._ec2, self._eks, record.session, record.operations[0].started, known)
         return Observation(
             reservation_state=state,
+            reserved=reserved,
             operation=operation,
             group=self._group(record),
             instances=found,
@@ -79,15 +81,19 @@ class Observer:
             self._cluster = self._connections.enter_context(Cluster(self._folder.kubeconfig))
         return self._cluster
 
-    def _reservation_state(self, plan: Plan, record: Record, now: datetime) -> str | Unknown:
+    def _reservation(
+        self, plan: Plan, record: Record, now: datetime
+    ) -> tuple[str | Unknown, tuple[datetime, datetime] | None]:
         if record.request.capacity == "on-demand":
-            return ACTIVE if now >= plan.moments.start else "scheduled"
+            return ACTIVE if now >= plan.moments.start else "scheduled", None
         try:
-            reservation = by_id(self._target, plan.block.reservation_id)
+            found = by_id(self._target, plan.block.reservation_id)
         except RentblockError as error:
-            return Unknown(reason=error.happened)
-        # An expired reservation is forgotten some day, and a new one may take seconds to show: the clock decides then.
-        return reservation.state if reservation else Unknown(reason=f"AWS shows no {plan.block.reservation_id}")
+            return Unknown(reason=error.happened), None
+        if found is None:
+            # An expired one is forgotten some day, and a new one may take seconds to show: the clock decides then.
+            return Unknown(reason=f"AWS shows no {plan.block.reservation_id}"), None
+        return found.state, (found.start, found.end) if found.start and found.end else None
 
     def _instances(self, session: str, reservation_id: str) -> tuple[Instance, ...] | Unknown:
         try:

@@ -192,12 +192,18 @@ def _serves_or_never_will(record: Record) -> bool:
 
 def _never_served(record: Record) -> RentblockError:
     faults = "; ".join(fault.what for fault in record.faults[-3:]) or "no fault was seen"
-    fee = record.paid_block.fee_usd if record.paid_block else 0
     return AcceptanceFailed(
         happened=f"Session {record.session} never served: {faults}.",
-        cost=f"The block's US${fee} are spent; what is billed beside it ends now.",
+        cost=f"{_fee_in_words(record)} What is billed beside it ends now.",
         remedy=f"Read its report: `rentblock report --session {record.session}`.",
     )
+
+
+def _fee_in_words(record: Record) -> str:
+    if record.paid_block is None:
+        return "No block was paid."
+    fee = record.paid_block.fee_usd
+    return "The block's fee is spent." if fee is None else f"The block's US${fee} are spent."
 
 
 @contextmanager

@@ -5,14 +5,19 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
+from io import StringIO
 from pathlib import Path
 from typing import get_args, get_origin
 
 import pytest
 from pydantic import BaseModel
+from rich.console import Console
 
+from automation.accounts.page import page
 from automation.accounts.report import build, write
 from automation.accounts.schema import Report
+from automation.accounts.summary import print_summary
+from automation.accounts.waterfall import rows
 from automation.errors import MachineInTheWay
 from automation.ledger.record import Record
 from automation.ledger.request import RentRequest
@@ -87,6 +92,21 @@ def test_a_session_that_never_served_has_no_price_per_served_hour(told_otherwise
     cost = report_of(told_otherwise(startup=(), phases=phases)).cost
     assert cost.per_served_hour_usd is None
     assert cost.hosted_break_even_tokens_per_s is None
+
+
+def test_a_block_whose_price_nobody_told_has_no_cost_that_could_be_told(
+    told_otherwise: Otherwise, record: Record
+) -> None:
+    assert record.block is not None
+    report = report_of(told_otherwise(purchases=(), block=replace(record.block, offering_id=None, fee_usd=None)))
+    assert (report.cost.block_usd, report.cost.per_served_hour_usd) == (None, None)
+    assert report.cost.hosted_break_even_tokens_per_s is None
+    assert report.cost.outside_usd > 0
+    assert {row.usd for row in rows(report)} == {None}
+    assert 'In all</th><td></td><td></td><td class="n">—<' in page(report)
+    console = Console(file=StringIO(), width=100)
+    print_summary(report, console)
+    assert "— block" in console.file.getvalue()  # type: ignore[attr-defined]
 
 
 def test_a_phase_is_paid_when_a_part_of_it_lies_in_the_block(record: Record) -> None:

@@ -74,6 +74,7 @@ def case(record: Record) -> Case:
     """Bought, paid, and nothing made yet."""
     observation = Observation(
         reservation_state="scheduled",
+        reserved=None,
         operation=None,
         group=None,
         instances=(),

@@ -489,12 +489,13 @@ def test_a_block_bought_before_is_taken_as_it_is(
     )
     monkeypatch.setattr(module.reservations, "by_id", lambda target, reservation_id: found)
     heard: list[str] = []
-    wish = requests(reservation_id=block.reservation_id)
+    wish = requests(reservation_id=block.reservation_id, reservation_fee_usd="2900.50")
     folder = begin(wish, target, lambda offer: pytest.fail("asked"), Heard(heard))
     assert any("rtb-20261130-lost bought cr-0123456789abcdef0" in what for what in heard)
     record = Journal(folder.journal).record()
     assert record.block is not None
     assert (record.block.reservation_id, record.block.offering_id) == (block.reservation_id, None)
+    assert record.block.fee_usd == Decimal("2900.50")
     assert market.bought == []
     with pytest.raises(Refused, match=f"{folder.session} runs on cr-0123456789abcdef0"):
         begin(wish, target, lambda offer: pytest.fail("asked"))

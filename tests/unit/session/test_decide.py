@@ -75,6 +75,7 @@ def started(prepared: Any, group: Group) -> Any:
     now = prepared.plan.moments.start
     return prepared.with_record(raised=now, phases=phase("start", now)).seeing(
         reservation_state="active",
+        reserved=None,
         group=group(1),
         startup=replace(prepared.ready, ready_since=None, phase="weights", sentence="Waiting for the weights."),
     )

@@ -37,8 +37,9 @@ from automation.session.display import Quiet
 from automation.session.loop import run
 from automation.session.observation import GpuGroup, Observation, OperationSeen, Unknown
 from automation.session.operations import LastWord
-from automation.session.plan import Plan
+from automation.session.plan import Plan, plan_of
 from automation.target import Target
+from planning.catalogue import load
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 LEFT = Residual(kind="nat_gateway", resource_id="nat-1", region="us-west-2", detail="", usd_per_day=Decimal(1))
@@ -61,6 +62,7 @@ class World:
         self.checks = [CheckResult(check="chat", ok=True, detail="")]
         self.up_fails = 0
         self.outages: list[tuple[datetime, datetime]] = []
+        self.reserved: Callable[[Plan, datetime], tuple[datetime, datetime] | None] = lambda plan, now: None
 
     # The clock of the target.
     def now(self) -> datetime:
@@ -90,6 +92,7 @@ class World:
         last = record.operations[-1] if record.operations else None
         return Observation(
             reservation_state=self.state or ("active" if moments.start <= now < moments.end else "scheduled"),
+            reserved=self.reserved(plan, now),
             operation=OperationSeen(number=last.number, name=last.name, running=False, exit_code=last.exit_code)
             if last
             else None,
@@ -520,12 +523,46 @@ def test_a_session_killed_between_seeing_a_loss_and_saying_so_counts_all_of_it(
     assert minutes_lost(record).lost["restart"] == pytest.approx(lost, abs=Decimal("0.01"))
 
 
+def test_a_block_that_somebody_extends_is_served_to_its_new_end(
+    world: World, target: Target, folder: SessionFolder
+) -> None:
+    day = timedelta(days=1)
+    before = plan_of(Journal(folder.journal).record(), load())
+    extended = (before.block.start, before.block.end + day)
+    world.reserved = lambda plan, now: extended if now > before.block.start + 5 * HOUR else None
+    record = run(target, folder, Quiet())
+    assert record.block is not None
+    assert (record.block.start, record.block.end, record.block.fee_usd) == (*extended, None)
+    drained = next(span.started for span in record.phases if span.name == "drain")
+    assert drained == before.moments.drain + day
+    assert record.outcome == "ok"
+
+
+def test_what_is_being_ended_stays_ended_whatever_is_bought_then(
+    world: World, target: Target, folder: SessionFolder
+) -> None:
+    before = plan_of(Journal(folder.journal).record(), load())
+    later = (before.block.start, before.block.end + timedelta(days=1))
+    world.reserved = lambda plan, now: later if now >= before.moments.drain else None
+    record = run(target, folder, Quiet())
+    assert record.block == before.block
+    assert world.done.count("up") == 1
+
+
+def test_a_block_that_is_moved_to_where_nothing_could_be_served_changes_no_plan(
+    world: World, target: Target, folder: SessionFolder
+) -> None:
+    before = plan_of(Journal(folder.journal).record(), load())
+    world.reserved = lambda plan, now: (before.block.start, before.block.start + timedelta(minutes=5))
+    assert run(target, folder, Quiet()).block == before.block
+
+
 def test_a_block_whose_payment_failed_is_not_called_paid(world: World, target: Target, folder: SessionFolder) -> None:
     world.state = "payment-failed"
     record = run(target, folder, Quiet())
     assert world.done == ["sweep"]
     assert (record.outcome, record.purchases, record.paid_block) == ("nothing was bought", (), None)
-    assert "US$0 are spent" in str(rent._never_served(record))
+    assert "No block was paid." in str(rent._never_served(record))
     report = json.loads((folder.root / "report.json").read_text(encoding="utf-8"))
     assert (report["cost"]["block_usd"], report["block"], report["paid_minutes"]) == (0, None, 0)
     assert "took no money" in report["faults"][0]["what"]

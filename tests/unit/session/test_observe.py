@@ -1,6 +1,7 @@
 """One look: whatever AWS and the cluster answer, or do not answer, becomes a value, and nothing is raised."""
 
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +97,14 @@ def test_before_anything_was_made_only_the_reservation_is_looked_at(cloud: Cloud
     cloud.answers("ec2", "describe_capacity_reservations", {"CapacityReservations": [RESERVATION]})
     seen = look()
     assert (seen.reservation_state, seen.group, seen.startup) == ("active", None, None)
+    assert seen.reserved is None
+
+
+def test_the_time_for_which_aws_holds_the_block_is_seen(cloud: Cloud, look: Any, case: Any) -> None:
+    block = case.plan.block
+    shown = {**RESERVATION, "StartDate": block.start, "EndDate": block.end + timedelta(days=1)}
+    cloud.answers("ec2", "describe_capacity_reservations", {"CapacityReservations": [shown]})
+    assert look().reserved == (block.start, block.end + timedelta(days=1))
 
 
 def test_a_reservation_that_aws_does_not_show_is_unknown_and_not_over(cloud: Cloud, look: Any) -> None:
