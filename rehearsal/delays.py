@@ -85,6 +85,13 @@ class NodeAmi(_Sourced):
     image_id: str
 
 
+class StagedWeights(_Sourced):
+    """A bucket in which a model lies below a prefix."""
+
+    region: str
+    prefix: str
+
+
 class Refusal(_Sourced):
     """What AWS says when it refuses something. The code is AWS's own where one is known."""
 
@@ -158,13 +165,14 @@ class _ConstantsFile(BaseModel):
     cluster_versions: dict[str, ClusterVersion]
     addons: dict[str, AddonVersion]
     node_amis: dict[str, NodeAmi]
+    staged_weights: dict[str, StagedWeights]
     refusals: dict[str, Refusal]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Constants:
     """All that the world assumes: `markets` by instance type, `cluster_versions` of Kubernetes, `addons` by name,
-    `node_amis` by variant, `refusals` by what is wrong."""
+    `node_amis` by variant, `staged_weights` by bucket, `refusals` by what is wrong."""
 
     delays: Delays
     prices: Prices
@@ -172,6 +180,7 @@ class Constants:
     cluster_versions: Mapping[str, ClusterVersion]
     addons: Mapping[str, AddonVersion]
     node_amis: Mapping[str, NodeAmi]
+    staged_weights: Mapping[str, StagedWeights]
     refusals: Mapping[str, Refusal]
 
 
@@ -185,6 +194,7 @@ def load_constants(path: Path = CONSTANTS) -> Constants:
         cluster_versions=content.cluster_versions,
         addons=content.addons,
         node_amis=content.node_amis,
+        staged_weights=content.staged_weights,
         refusals=content.refusals,
     )
 

@@ -23,7 +23,7 @@ from automation.pins import not_known, require_pins
 from automation.refusals import check_account, refuse_stand_ins
 from automation.session.display import Display, Quiet
 from automation.session.plan import budget_of
-from automation.session.shortlist import ON_DEMAND, best_offer, on_demand, search
+from automation.session.shortlist import ON_DEMAND, best_offer, on_demand, require_weights, search
 from automation.target import Target
 from planning.block import Block
 from planning.catalogue import load
@@ -54,6 +54,7 @@ def begin(request: RentRequest, target: Target, approve: Approve, display: Displ
         _require_engine(target, show)
         if request.reservation_id:
             block = _bought_elsewhere(request, target, show)
+            require_weights(request, target, block.region)
             _require_all(target, request, block, show)
             return _open(request, target, block)
         if request.capacity == "on-demand":

@@ -5,10 +5,11 @@ from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 
-from automation.errors import NoOffer
+from automation.errors import AwsSaysNo, InvalidRequest, NoOffer
 from automation.ledger.request import RentRequest
 from automation.market import offers
 from automation.session.plan import budget_of
+from automation.session.staged_weights import region_of
 from automation.target import Target
 from components.names import ZONES_WITHOUT_EKS
 from planning.block import minutes
@@ -27,8 +28,8 @@ def search(request: RentRequest, target: Target) -> tuple[RankedOffer, ...]:
     """What could be bought for a request, best first, those that are refused last.
 
     AWS also shows the next shorter and longer blocks. One that is longer than what was asked for costs more than was
-    asked for, whatever its hours cost; one that starts at once may be up to a day shorter. Raises NoOffer when AWS
-    sells nothing like it.
+    asked for, whatever its hours cost; one that starts at once may be up to a day shorter. With staged weights only
+    their region is asked. Raises NoOffer when AWS sells nothing like it, InvalidRequest when no model is staged there.
     """
     now = target.clock.now()
     wanted = offers.Wanted(
@@ -38,7 +39,7 @@ def search(request: RentRequest, target: Target) -> tuple[RankedOffer, ...]:
         start_from=now,
         end_until=now + _AHEAD + timedelta(hours=request.hours),
     )
-    found = offers.search(target, wanted, request.regions or offers.enabled_regions(target))
+    found = offers.search(target, wanted, _regions(request, target) or offers.enabled_regions(target))
     if not found.offers:
         silent = "".join(f" {region} did not answer: {why}" for region, why in found.unanswered)
         raise NoOffer(
@@ -68,9 +69,10 @@ def best_offer(ranked: tuple[RankedOffer, ...]) -> Offer:
 def on_demand(request: RentRequest, target: Target) -> Offer:
     """Capacity by the hour, for as long as was asked for.
 
-    Raises NoOffer where there is none, or none within the caps.
+    Raises NoOffer where there is none, or none within the caps, InvalidRequest when no model is staged there.
     """
-    place = target.in_region(request.regions[0]) if request.regions else target
+    regions = _regions(request, target)
+    place = target.in_region(regions[0]) if regions else target
     zone, zone_id = offers.on_demand_zone(place, request.instance_type)
     start = place.clock.now() + minutes("prepare_lead_minutes")
     end = start + timedelta(hours=request.hours)
@@ -90,6 +92,32 @@ def on_demand(request: RentRequest, target: Target) -> Offer:
         currency="USD",
     )
     return best_offer(_ranked(request, (offer,)))
+
+
+def require_weights(request: RentRequest, target: Target, region: str) -> None:
+    """Raise InvalidRequest when a block in `region` could not load the weights that are said to be staged."""
+    _regions(request.model_copy(update={"regions": (region,)}), target)
+
+
+def _regions(request: RentRequest, target: Target) -> tuple[str, ...]:
+    """Where to look: that of the staged weights, else those that were asked for; none says that all will do."""
+    if request.weights_uri is None:
+        return request.regions
+    try:
+        staged = region_of(target, request.weights_uri)
+    except AwsSaysNo:
+        if not request.regions:
+            raise
+        # Whoever names the region knows where the bucket is.
+        return request.regions
+    if request.regions and staged not in request.regions:
+        raise InvalidRequest(
+            happened=f"{request.weights_uri} is in {staged}, and a block in {' or '.join(request.regions)} "
+            "can't load from there.",
+            cost="Nothing was bought.",
+            remedy=f"Look in {staged}, or copy the weights to a bucket of the block's region.",
+        )
+    return (staged,)
 
 
 def _ranked(request: RentRequest, found: Iterable[Offer]) -> tuple[RankedOffer, ...]:

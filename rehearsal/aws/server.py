@@ -40,6 +40,7 @@ from rehearsal.aws.node_groups import NodeGroups
 from rehearsal.aws.node_images import NodeImageParameters
 from rehearsal.aws.operations import guard, serve
 from rehearsal.aws.pod_identity import PodIdentityOperations
+from rehearsal.aws.staged_weights import stage
 from rehearsal.delays import Constants, load_constants
 from rehearsal.world import World
 
@@ -91,6 +92,7 @@ class SimulatedAws:
             self._stop.callback(serve(operations, response_class))
         self._stop.callback(guard(NetworkGuards(refusals), EC2Response))
         self._stop.callback(guard(NodeImageParameters(constants.node_amis), SimpleSystemManagerResponse))
+        self._stop.callback(stage(constants.staged_weights, ACCOUNT_ID))
         self._stop.callback(_method_names.clear)
         self._stop.callback(self._calls.record())
         self._stop.callback(lambda: clock.use(None))

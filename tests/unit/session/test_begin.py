@@ -106,6 +106,7 @@ def market(offer: Offer, monkeypatch: pytest.MonkeyPatch) -> Market:
     market = Market([offer])
     monkeypatch.setattr(shortlist.offers, "search", market.search)
     monkeypatch.setattr(shortlist.offers, "enabled_regions", lambda target: ("us-west-2",))
+    monkeypatch.setattr(shortlist, "region_of", lambda target, weights_uri: "us-west-2")
     monkeypatch.setattr(module, "buy", market.buy)
     monkeypatch.setattr(module, "check_account", lambda target: None)
     monkeypatch.setattr(module, "require_pins", lambda target, model: ())
