@@ -198,8 +198,8 @@ def _add_down(app: typer.Typer, make_target: MakeTarget, before_change: BeforeCh
         """End a session now: drain, destroy, sweep, report. Of the block's fee nothing comes back.
 
         What the sweep still finds of the session, in its stack or not, is deleted too, but for what
-        may hold data of yours: volumes and machines that the stack did not make. Run it again after
-        something was left: it deletes and sweeps once more.
+        may hold data of yours: volumes that the stack did not make, and machines that are not its
+        cluster's. Run it again after something was left: it deletes and sweeps once more.
 
         Examples:
         $ rentblock down

@@ -69,19 +69,30 @@ def on_demand_zone(target: Target, instance_type: str) -> tuple[str, str]:
     """Name and id of the first zone of the region that has the instance type and can hold a cluster. Raises NoOffer.
 
     Local Zones have instance types of their own and no control planes, and their names come first in the alphabet."""
-    ec2 = target.client("ec2")
-    with aws_errors(f"asking {target.region} for zones with {instance_type}"):
-        found = ec2.describe_instance_type_offerings(
-            LocationType="availability-zone", Filters=[{"Name": "instance-type", "Values": [instance_type]}]
-        )
-        zone_ids = _zone_ids(ec2)
-    usable = {zone for zone, zone_id in zone_ids.items() if zone_id not in ZONES_WITHOUT_EKS}
-    zones = sorted(usable.intersection(offer["Location"] for offer in found["InstanceTypeOfferings"]))
+    found = zones_with(target, instance_type)
+    usable = zone_ids(target)
+    zones = sorted(found & usable.keys())
     if not zones:
         raise NoOffer(
             happened=f"{target.region} has no {instance_type}.", remedy="Choose another region with --region."
         )
-    return zones[0], zone_ids[zones[0]]
+    return zones[0], usable[zones[0]]
+
+
+def zones_with(target: Target, instance_type: str) -> frozenset[str]:
+    """The names of the region's zones, Local Zones too, that have an instance type."""
+    with aws_errors(f"asking {target.region} for zones with {instance_type}"):
+        found = target.client("ec2").describe_instance_type_offerings(
+            LocationType="availability-zone", Filters=[{"Name": "instance-type", "Values": [instance_type]}]
+        )
+    return frozenset(offer["Location"] for offer in found["InstanceTypeOfferings"])
+
+
+def zone_ids(target: Target) -> dict[str, str]:
+    """The id, by its name, of each zone of the region that can hold a control plane of EKS."""
+    with aws_errors(f"listing the zones of {target.region}"):
+        listed = _zone_ids(target.client("ec2"))
+    return {zone: zone_id for zone, zone_id in listed.items() if zone_id not in ZONES_WITHOUT_EKS}
 
 
 def parse(raw: "CapacityBlockOfferingTypeDef", region: str, zone_ids: dict[str, str]) -> Offer:

@@ -128,11 +128,12 @@ def _require_engine(target: Target, display: Display) -> None:
 
 def _require_all(target: Target, request: RentRequest, block: Block, display: Display) -> None:
     """Raise InvalidRequest or PinsMissing if a stack on `block` could not be made; say what nobody can tell."""
-    from automation.session.preflight import require_a_stack, warnings
+    from automation.session.preflight import require_a_stack, require_system_nodes, warnings
 
     for warning in warnings(target, request):
         display.say(target.clock.now(), warning)
     require_a_stack(target, request, block)
+    require_system_nodes(target, block)
     unknown = require_pins(target.in_region(block.region), request.model)
     if unknown:
         display.say(target.clock.now(), not_known(unknown))

@@ -115,7 +115,8 @@ def _instance(raw: "InstanceTypeDef", reservation_id: str) -> Instance:
         state=state,
         launched=raw["LaunchTime"],
         ended=ended if state == "terminated" else None,
-        in_block=raw.get("CapacityReservationId") == reservation_id,
+        # Nobody says whether EC2 still names the reservation of an instance that has ended; how it was bought it names.
+        in_block=raw.get("CapacityReservationId") == reservation_id or raw.get("InstanceLifecycle") == "capacity-block",
     )
 
 

@@ -12,12 +12,12 @@ from ipaddress import AddressValueError, IPv4Address
 import httpx
 from botocore.credentials import RefreshableCredentials
 
-from automation.aws_errors import aws_errors
-from automation.errors import InvalidRequest, MachineInTheWay, RentblockError
+from automation.errors import AwsSaysNo, InvalidRequest, MachineInTheWay, RentblockError
 from automation.ledger.request import RentRequest
+from automation.market import offers
 from automation.session.stack_config import stack_config
 from automation.target import Target
-from components.names import ZONES_WITHOUT_EKS
+from components.node_groups import SYSTEM_INSTANCE_TYPE
 from components.settings import LookupFailed, Reservation, SettingsError, judge
 from planning.block import Block
 
@@ -38,16 +38,9 @@ class _AsBought:
 
     def zone_ids(self, region: str) -> tuple[str, ...]:
         try:
-            with aws_errors(f"listing the zones of {region}"):
-                zones = (
-                    self.target.in_region(region)
-                    .client("ec2")
-                    .describe_availability_zones(Filters=[{"Name": "zone-type", "Values": ["availability-zone"]}])
-                )
+            return tuple(offers.zone_ids(self.target.in_region(region)).values())
         except RentblockError as error:
             raise LookupFailed(error.happened) from error
-        listed = (zone["ZoneId"] for zone in zones["AvailabilityZones"])
-        return tuple(zone for zone in listed if zone not in ZONES_WITHOUT_EKS)
 
 
 # AWS's own answer to this question: the address is the one that its endpoints see, behind any NAT of an office.
@@ -92,6 +85,21 @@ def _own_address() -> IPv4Address | None:
         return IPv4Address(httpx.get(_WHO_AM_I, timeout=_WHO_AM_I_TIMEOUT_S).text.strip())
     except (httpx.HTTPError, AddressValueError):
         return None
+
+
+def require_system_nodes(target: Target, block: Block) -> None:
+    """Raise InvalidRequest when the block's zone has no machine for the nodes that serve nobody but the cluster."""
+    try:
+        zones = offers.zones_with(target.in_region(block.region), SYSTEM_INSTANCE_TYPE)
+    except AwsSaysNo:
+        # Whoever may not ask can still make them.
+        return
+    if block.availability_zone not in zones:
+        raise InvalidRequest(
+            happened=f"{block.availability_zone} has no {SYSTEM_INSTANCE_TYPE}, which the cluster needs besides.",
+            cost="Nothing was bought.",
+            remedy="Take an offer in another zone.",
+        )
 
 
 def require_a_stack(target: Target, request: RentRequest, block: Block) -> None:

@@ -110,6 +110,8 @@ def market(offer: Offer, monkeypatch: pytest.MonkeyPatch) -> Market:
     monkeypatch.setattr(module, "buy", market.buy)
     monkeypatch.setattr(module, "check_account", lambda target: None)
     monkeypatch.setattr(module, "require_pins", lambda target, model: ())
+    here = frozenset({"us-west-2a", "us-west-2b"})
+    monkeypatch.setattr(preflight.offers, "zones_with", lambda target, instance_type: here)
     monkeypatch.setattr(preflight._AsBought, "zone_ids", lambda self, region: ("usw2-az1", "usw2-az2"))
     return market
 
@@ -211,6 +213,21 @@ def test_a_zone_without_a_control_plane_is_refused_before_the_purchase(
         with pytest.raises(NoOffer, match="EKS makes no cluster in zone us-west-2b"):
             begin(requests(), target, yes)
     assert market.bought == []
+
+
+def test_a_zone_without_a_machine_for_the_system_nodes_is_refused_before_the_purchase(
+    market: Market, target: Target, requests: Requests, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def nowhere(target: Target, instance_type: str) -> frozenset[str]:
+        asked.append(instance_type)
+        return frozenset({"us-west-2a"})
+
+    monkeypatch.setattr(preflight.offers, "zones_with", nowhere)
+    with pytest.raises(InvalidRequest, match=r"us-west-2b has no m7i\.large"):
+        begin(requests(), target, lambda offer: pytest.fail("asked"))
+    assert (asked, market.bought) == (["m7i.large"], [])
 
 
 def test_a_stack_that_the_program_would_refuse_is_not_paid_for(
