@@ -14,10 +14,10 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from automation.cli import options
+from automation.cli import options, terminal
 from automation.cli.failures import EXIT_CODES, told
 from automation.cli.guards import goes_on_as_it_was, only_one_is_open
-from automation.cli.views import findings_view, offers_json, offers_view, rows_table, status_rows
+from automation.cli.views import findings_view, keep_running, offers_json, offers_view, rows_table, status_rows
 from automation.errors import ExitCode, RentblockError
 from automation.ledger.folder import find
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from automation.target import Target
 
 MakeTarget = Callable[[], "Target"]
-"""Makes the place where a verb works, seen from a region (None: the default one)."""
+"""Makes the place where a verb works."""
 
 BeforeChange = Callable[[], None]
 """Raises Refused when nothing may be changed from here; called before AWS is asked anything."""
@@ -41,7 +41,7 @@ def build_app(make_target: MakeTarget, before_change: BeforeChange = lambda: Non
     app = typer.Typer(
         help=_HELP, epilog=EXIT_CODES, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
     )
-    out, err = Console(), Console(stderr=True)
+    out, err = Console(), terminal.console()
     _add_offers(app, make_target, out, err)
     _add_rent(app, make_target, before_change, err)
     _add_status(app, make_target, out, err)
@@ -121,6 +121,10 @@ def _add_rent(app: typer.Typer, make_target: MakeTarget, before_change: BeforeCh
     ) -> None:
         """Buy a block, serve the model on it until its end, leave nothing behind.
 
+        It works from the purchase until everything is gone: run it on a machine that stays on. Closing
+        the terminal does not end it. If it ends, what runs goes on and is billed, nobody prepares or
+        raises nodes, and --session goes on with it.
+
         Examples:
         $ rentblock rent --cidr 203.0.113.7/32 --max-fee-usd 3500 \\
             --weights s3://my-bucket/kimi-k3
@@ -135,6 +139,7 @@ def _add_rent(app: typer.Typer, make_target: MakeTarget, before_change: BeforeCh
 
         with told(err):
             before_change()
+            terminal.outlive()
             if session is not None:
                 goes_on_as_it_was(context)
                 found = find(_home(), session)
@@ -160,6 +165,7 @@ def _add_rent(app: typer.Typer, make_target: MakeTarget, before_change: BeforeCh
                 )
                 target = make_target()
                 found = begin(request, target, ask_for_the_fee(err, request), Lines(err))
+            err.print(Text(keep_running(found)))
             err.print(Text(f"Go on after an interruption: rentblock rent --session {found.session}"))
             err.print(Text(f"End it before its time:      rentblock down --session {found.session}"))
             with display_on(err) as display:
@@ -211,6 +217,7 @@ def _add_down(app: typer.Typer, make_target: MakeTarget, before_change: BeforeCh
 
         with told(err):
             before_change()
+            terminal.outlive()
             folder = find(_home(), session)
             if yes and session is None:
                 only_one_is_open(_home())

@@ -4,6 +4,7 @@ from rich.console import Console
 from rich.prompt import Prompt
 from rich.text import Text
 
+from automation.cli.terminal import somebody_types
 from automation.errors import Refused
 from automation.ledger.request import RentRequest
 from automation.market.purchase import Approval
@@ -18,7 +19,7 @@ def ask_for_the_fee(console: Console, request: RentRequest) -> Approve:
 
     def ask(offer: Offer) -> Approval | None:
         console.print(Text(sentence(offer, request)))
-        if not console.is_interactive:
+        if not _somebody_is_there(console):
             raise Refused(
                 happened="Nobody is there to agree to the fee.",
                 cost="Nothing was bought.",
@@ -47,8 +48,16 @@ def ask_to_end(console: Console, session: str, *, yes: bool) -> None:
     console.print(
         Text(f"Session {session} will be drained, destroyed and swept. Nothing of its block's fee comes back.")
     )
-    if console.is_interactive and Prompt.ask(f"Type {session} to end it", console=console).strip() == session:
+    if (
+        console.is_interactive
+        and somebody_types()
+        and Prompt.ask(f"Type {session} to end it", console=console).strip() == session
+    ):
         return
     raise Refused(
         happened="The end was not confirmed.", cost="Nothing was changed.", remedy="Give --yes, or type the id."
     )
+
+
+def _somebody_is_there(console: Console) -> bool:
+    return console.is_interactive and somebody_types()

@@ -10,8 +10,11 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from automation.errors import RentblockError
+
 if TYPE_CHECKING:
     from automation.cli.doctor import Finding
+    from automation.ledger.folder import SessionFolder
     from automation.session.status import Status
     from planning.ranking import RankedOffer
 
@@ -117,6 +120,19 @@ def status_rows(status: Status) -> dict[str, str]:
     for number, left in enumerate(record.residual, start=1):
         rows[f"left {number}"] = left.told
     return rows
+
+
+def keep_running(folder: SessionFolder) -> str:
+    """Until when a session needs its process, in a sentence; a block that is of no use needs it until it is swept."""
+    from automation.ledger.journal import Journal
+    from automation.session.plan import plan_of
+    from planning.catalogue import load
+
+    try:
+        end = plan_of(Journal(folder.journal).record(), load()).moments.end
+    except RentblockError:
+        return "Keep this process running until it says that nothing is left."
+    return f"Keep this process running, on a machine that stays on, until about {end:%Y-%m-%d %H:%M} UTC."
 
 
 def _attended(status: Status) -> dict[str, str]:

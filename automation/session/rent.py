@@ -15,11 +15,11 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import openai
 
-from automation.errors import AcceptanceFailed, LeftBehind, RentblockError, UnknownSession
+from automation.errors import AcceptanceFailed, ClusterFailed, LeftBehind, RentblockError, UnknownSession
 from automation.ledger.entries import Closed, EndAsked, Reopened
 from automation.ledger.folder import SessionFolder, find
 from automation.ledger.journal import Journal, RunsElsewhere, alone, attendant
@@ -39,6 +39,7 @@ from planning.catalogue import load
 
 _LET_GO_S = 20.0
 _LET_GO_LOOK_S = 0.2
+_CONNECT_PAUSE = timedelta(seconds=15)
 _LEFT = "the program that rented it is done"
 
 
@@ -84,8 +85,8 @@ def rent(
         record = run(where, folder, show, until=_serves_or_never_will)
         if not _serves(record):
             raise _never_served(record)
-        with _connected(folder, record) as session:
-            yield session
+        with ExitStack() as connection:
+            yield _connected(where, folder, record, show, connection)
     finally:
         last = end(where, folder, show, _LEFT)
     _require_empty(last)
@@ -142,17 +143,19 @@ def _is_not_empty(record: Record) -> bool:
 
 def _take_over(target: Target, folder: SessionFolder, display: Display) -> Record:
     deadline = time.monotonic() + _LET_GO_S
-    asked: set[int] = set()
+    asked: set[tuple[int, signal.Signals]] = set()
     while True:
         try:
             return run(target, folder, display)
         except RunsElsewhere as elsewhere:
             if time.monotonic() > deadline:
                 raise
-            if elsewhere.pid not in asked and attendant(folder) == elsewhere.pid:
-                # An interrupted loop leaves everything as it is and ends.
-                asked.add(elsewhere.pid)
-                os.kill(elsewhere.pid, signal.SIGINT)
+            # An interrupted loop leaves everything as it is and ends. One that a script began in the background minds
+            # no Ctrl-C; ended by the other signal it leaves everything as it is, too.
+            ask = signal.SIGINT if time.monotonic() < deadline - _LET_GO_S / 2 else signal.SIGTERM
+            if (elsewhere.pid, ask) not in asked and attendant(folder) == elsewhere.pid:
+                asked.add((elsewhere.pid, ask))
+                os.kill(elsewhere.pid, ask)
             time.sleep(_LET_GO_LOOK_S)
 
 
@@ -206,19 +209,30 @@ def _fee_in_words(record: Record) -> str:
     return "The block's fee is spent." if fee is None else f"The block's US${fee} are spent."
 
 
-@contextmanager
-def _connected(folder: SessionFolder, record: Record) -> Iterator[Session]:
+def _connected(target: Target, folder: SessionFolder, record: Record, show: Display, connection: ExitStack) -> Session:
+    """The session as its user reaches it, for as long as `connection` is open.
+
+    A sign-in that is slow, a pod that is not ready for a moment must not end a paid day: it is tried until the drain.
+    Raises ClusterFailed then."""
     outputs = _outputs(folder)
-    with ExitStack() as stack:
-        cluster = stack.enter_context(Cluster(folder.kubeconfig))
-        base_url = stack.enter_context(connect(folder.kubeconfig, outputs.namespace, outputs.service))
-        yield Session(
-            folder=folder,
-            drain=plan_of(record, load()).moments.drain,
-            base_url=base_url,
-            api_key=api_key(folder, cluster, outputs.namespace),
-            served_model=outputs.served_model,
-        )
+    drain = plan_of(record, load()).moments.drain
+    while True:
+        try:
+            with ExitStack() as opened:
+                cluster = opened.enter_context(Cluster(folder.kubeconfig))
+                base_url = opened.enter_context(connect(folder.kubeconfig, outputs.namespace, outputs.service))
+                key = api_key(folder, cluster, outputs.namespace)
+                connection.enter_context(opened.pop_all())
+        except ClusterFailed as error:
+            now = target.clock.now()
+            if now >= drain:
+                raise
+            show.say(now, f"The endpoint could not be reached, and is tried again: {error.happened}")
+            target.clock.wait(min(now + _CONNECT_PAUSE, drain))
+        else:
+            return Session(
+                folder=folder, drain=drain, base_url=base_url, api_key=key, served_model=outputs.served_model
+            )
 
 
 def _outputs(folder: SessionFolder) -> Outputs:

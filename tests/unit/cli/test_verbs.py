@@ -186,13 +186,19 @@ def console(answer: str | None) -> Console:
     return made
 
 
+@pytest.fixture
+def keyboard(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Standard input is somebody's keyboard."""
+    monkeypatch.setattr(confirm, "somebody_types", lambda: True)
+
+
 REQUEST = RentRequest.model_validate({"endpoint_cidrs": ["192.0.2.1/32"]})
 
 
 @pytest.mark.parametrize(
     ("typed", "agreed"), [("3100.03", True), ("yes", False), ("y", False), ("", False), ("3100", False)]
 )
-def test_only_the_typed_fee_is_a_yes(offer: Offer, typed: str, agreed: bool) -> None:
+def test_only_the_typed_fee_is_a_yes(keyboard: None, offer: Offer, typed: str, agreed: bool) -> None:
     approval = confirm.ask_for_the_fee(console(typed), REQUEST)(offer)
     assert (approval is not None) is agreed
 
@@ -203,7 +209,14 @@ def test_the_question_states_the_fee_and_that_nothing_can_be_cancelled(offer: Of
     assert "cannot be cancelled" in asked
 
 
-def test_without_a_terminal_only_the_exact_amount_agrees(offer: Offer) -> None:
+def test_the_fee_in_a_pipe_is_no_yes(offer: Offer) -> None:
+    with pytest.raises(RentblockError, match="Nobody is there to agree"):
+        confirm.ask_for_the_fee(console("3100.03"), REQUEST)(offer)
+    with pytest.raises(RentblockError, match="was not confirmed"):
+        confirm.ask_to_end(console(SESSION), SESSION, yes=False)
+
+
+def test_without_a_terminal_only_the_exact_amount_agrees(keyboard: None, offer: Offer) -> None:
     with pytest.raises(RentblockError, match=r"--yes-pay 3100\.03"):
         confirm.ask_for_the_fee(console(None), REQUEST)(offer)
     exact = REQUEST.model_copy(update={"pay_usd": Decimal("3100.03")})

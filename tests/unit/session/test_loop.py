@@ -4,16 +4,18 @@ import errno
 import json
 import os
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from automation.accounts.minutes import minutes_lost
-from automation.errors import AwsSaysNo, AwsUnreachable, LeftBehind, MachineInTheWay
+from automation.errors import AwsSaysNo, AwsUnreachable, ClusterFailed, LeftBehind, MachineInTheWay, RentblockError
 from automation.ledger.entries import (
     BlockKnown,
     Closed,
@@ -157,7 +159,7 @@ def world(case: Any, group: Callable[[int], GpuGroup], monkeypatch: pytest.Monke
     monkeypatch.setattr(steps, "delete", world.delete)
     monkeypatch.setattr(steps, "read_outputs", lambda folder: _Outputs())
     monkeypatch.setattr(steps, "api_key", lambda folder, cluster, namespace: "key")
-    monkeypatch.setattr(steps, "connect", lambda kubeconfig, namespace, service: _Nothing())
+    monkeypatch.setattr(steps, "connect", lambda kubeconfig, namespace, service: nullcontext("http://127.0.0.1:1/v1"))
     monkeypatch.setattr(steps.acceptance, "run", world.accept)
     monkeypatch.setattr(rent, "check_account", lambda target: None)
     return world
@@ -165,14 +167,6 @@ def world(case: Any, group: Callable[[int], GpuGroup], monkeypatch: pytest.Monke
 
 class _Outputs:
     namespace = service = served_model = "vllm"
-
-
-class _Nothing:
-    def __enter__(self) -> str:
-        return "http://127.0.0.1:1/v1"
-
-    def __exit__(self, *_: object) -> None:
-        return None
 
 
 @pytest.fixture
@@ -379,11 +373,50 @@ def test_leaving_the_with_block_ends_the_session_also_on_an_exception(
     world: World, target: Target, folder: SessionFolder, monkeypatch: pytest.MonkeyPatch, record: Record
 ) -> None:
     monkeypatch.setattr(rent, "begin", lambda *given: folder)
-    monkeypatch.setattr(rent, "_connected", lambda folder, record: _Nothing())
+    monkeypatch.setattr(rent, "_connected", lambda *given: None)
     with pytest.raises(ZeroDivisionError), rent.rent(record.request, target):
         raise ZeroDivisionError
     assert world.done == STRAIGHT
     assert Journal(folder.journal).record().outcome == "ok"
+
+
+@pytest.fixture
+def in_reach(monkeypatch: pytest.MonkeyPatch, folder: SessionFolder) -> list[RentblockError]:
+    """What the way to the endpoint raises, one after the other, before it is there."""
+    raised: list[RentblockError] = []
+
+    def connect(*given: Any) -> nullcontext[str]:
+        if raised:
+            raise raised.pop(0)
+        return nullcontext("http://127.0.0.1:1/v1")
+
+    monkeypatch.setattr(rent, "begin", lambda *given: folder)
+    monkeypatch.setattr(rent, "Cluster", lambda kubeconfig: nullcontext())
+    monkeypatch.setattr(rent, "connect", connect)
+    monkeypatch.setattr(rent, "api_key", lambda *given: "key")
+    named = SimpleNamespace(namespace="vllm", service="vllm", served_model="k3")
+    monkeypatch.setattr(rent, "_outputs", lambda folder: named)
+    return raised
+
+
+def test_an_endpoint_that_is_out_of_reach_for_a_moment_ends_no_paid_day(
+    world: World, target: Target, in_reach: list[RentblockError], record: Record
+) -> None:
+    in_reach += [ClusterFailed(happened="No pod is ready.", remedy="")] * 3
+    with rent.rent(record.request, target) as session:
+        assert (session.base_url, session.api_key, in_reach) == ("http://127.0.0.1:1/v1", "key", [])
+        assert session.drain > world.time
+    assert world.done == STRAIGHT
+
+
+def test_an_endpoint_that_stays_out_of_reach_is_tried_until_the_drain(
+    world: World, target: Target, in_reach: list[RentblockError], record: Record
+) -> None:
+    in_reach += [ClusterFailed(happened="No pod is ready.", remedy="")] * 100_000
+    with pytest.raises(ClusterFailed), rent.rent(record.request, target):
+        pytest.fail("there is nothing to use")
+    assert world.case.plan.moments.drain <= world.time < world.case.plan.moments.end
+    assert world.done == STRAIGHT
 
 
 def test_a_session_that_never_served_raises_and_leaves_nothing(

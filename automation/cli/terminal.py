@@ -1,0 +1,55 @@
+"""The terminal that a verb speaks to, which may go away: a session whose block is paid must not end with it."""
+
+import io
+import signal
+import sys
+from typing import IO, TextIO, cast
+
+from rich.console import Console
+
+
+class _StandardError(io.TextIOBase):
+    """Standard error as it is at each moment. What can't be written any more is not written: the reader of a pipe has
+    ended, a connection has dropped, a disk is full. The journal has all of it."""
+
+    def write(self, text: str) -> int:
+        try:
+            return _now().write(text)
+        except OSError:
+            return len(text)
+
+    def flush(self) -> None:
+        try:
+            _now().flush()
+        except OSError:
+            return
+
+    def isatty(self) -> bool:
+        return _now().isatty()
+
+    def fileno(self) -> int:
+        return _now().fileno()
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return _now().encoding
+
+
+def _now() -> TextIO:
+    # While rich shows something live, it stands in for standard error and writes to what it has replaced.
+    return cast("TextIO", getattr(sys.stderr, "rich_proxied_file", sys.stderr))
+
+
+def console() -> Console:
+    """A console on standard error that never ends the verb that uses it."""
+    return Console(file=cast("IO[str]", _StandardError()))
+
+
+def outlive() -> None:
+    """Go on when the terminal is closed or its connection drops. Children that mind set a handler of their own."""
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+
+def somebody_types() -> bool:
+    """Whether answers come from a keyboard: one that stands in a pipe is nobody's."""
+    return sys.stdin.isatty()
