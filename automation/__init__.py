@@ -3,7 +3,8 @@
 errors.py       every error and its exit code      aws_errors.py   botocore's errors become ours
 target.py       where a session runs               clock.py        AWS's own time
 refusals.py     stand-ins and the wrong account    market/         offers, reservations, the one purchase
-session/        the reconciler                     serving/        start-up, endpoint, acceptance
+ledger/         what a session has written down    session/        the reconciler
+serving/        start-up, endpoint, acceptance
 cleanup/        the sweep                          accounts/       minutes, money, the report
 cli/            the verbs of `rentblock`           pins.py         whether AWS has what the program pins
 """

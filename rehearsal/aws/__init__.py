@@ -7,7 +7,7 @@
     aws.operation_ended(); aws.meter.bill(); aws.inventory()    meter.py: the cloud's own bill; inventory.py
     aws.stop()                                                  (one simulated AWS in a process at a time)
 Models in S3: staged_weights.py.
-EKS: eks.py, node_groups.py, eks_contents.py, cluster_versions.py; its node images in SSM: node_images.py.
+EKS: eks.py, node_groups.py, eks_contents.py, pod_identity.py, cluster_versions.py; its node images in SSM: node_images.py.
 Auto Scaling: autoscaling.py. EC2's refusals: network.py, instances.py.
 A missing operation is one public method in the class of its service: operations.py. User-Agents: see calls.Principal.
 """

@@ -1,9 +1,10 @@
 """The table: one row per resource type that a rehearsal knows. A new type is a new row in the module of its service.
 
-row.py    what a row is                     network.py          VPC, subnets, gateways, routes, endpoints
-security.py         security groups and rules        launch_template.py  launch templates
-iam.py    roles and attachments             logs.py             log groups
-cluster.py          EKS clusters and node groups     cluster_access.py   add-ons, access entries, pod identity
+row.py              what a row is                    ec2.py              what EC2's resources have in common
+network.py          VPC, subnets, gateways, routes   security.py         security groups and rules
+launch_template.py  launch templates                 node_group.py       EKS managed node groups
+iam.py              roles and attachments            logs.py             log groups
+cluster.py          EKS clusters                     cluster_access.py   add-ons, access entries, pod identity
 """
 
 from collections.abc import Mapping
