@@ -174,7 +174,9 @@ _GOES_ON = "What runs in AWS goes on and is billed; the journal holds all that w
 
 def machine_error(error: OSError, cost: str = _GOES_ON) -> MachineInTheWay:
     """One clear sentence for what the operating system refused."""
-    where = f" ({error.filename})" if error.filename else ""
+    # Of a renaming both names are told; people know the one that was to be.
+    refused = error.filename2 or error.filename
+    where = f" ({refused})" if refused else ""
     remedy = _MACHINE_REMEDIES.get(error.errno or 0, "Repair that, then run the same verb again.")
     return MachineInTheWay(
         happened=f"This machine refused: {error.strerror or error}{where}.",

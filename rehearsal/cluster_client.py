@@ -37,7 +37,6 @@ class Metadata(_Lenient):
     uid: str = ""
     labels: dict[str, str] = Field(default_factory=dict)
     generation: int = 0
-    deletion_timestamp: str | None = None
 
 
 class SecretKeyRef(_Lenient):

@@ -16,18 +16,15 @@ Callers use what this file exports. It imports nothing of the project's other pa
 
 from rich.console import Console
 
-from .doctor import OFFICIAL_NOTE, describe
-from .errors import ExitCode, ToolchainError
-from .find import Part, Toolchain, toolchain_of
+from .doctor import describe
+from .errors import ToolchainError
+from .find import Toolchain, toolchain_of
 from .obtain import obtain
 from .plugin import install_plugin
 from .progress import Reporter
 from .surroundings import real_surroundings
 
 __all__ = [
-    "OFFICIAL_NOTE",
-    "ExitCode",
-    "Part",
     "Toolchain",
     "ToolchainError",
     "describe",

@@ -2,6 +2,7 @@
 
 import os
 import secrets
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -101,6 +102,8 @@ def write_whole(path: Path, text: str, mode: int = _FILE) -> None:
             os.fsync(file.fileno())
         staged.replace(path)
     except OSError as error:
+        with suppress(OSError):
+            staged.unlink(missing_ok=True)
         raise machine_error(error) from error
 
 

@@ -153,11 +153,8 @@ def _ready_since(facts: Facts, expected: Expected) -> datetime | None:
 
 
 def _loaded_at(pod: PodSeen, now: datetime) -> datetime | None:
-    """When the last of the pod's workers said that its weights are loaded.
-
-    Workers say it within moments of each other, and how many there are is the engine's own affair: the first line
-    already means that this phase is over.
-    """
+    """When the first of the pod's workers said that its weights are loaded: the others say it within moments, and how
+    many there are is the engine's own affair."""
     said = [line for line in pod.log if _WEIGHTS_LOADED.search(line.text)]
     return (said[0].at or now) if said else None
 

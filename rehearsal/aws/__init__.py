@@ -6,8 +6,8 @@
     aws.blocks.reservations; HELD_RESERVATION_ID                capacity_blocks.py, capacity_block_operations.py
     aws.operation_ended(); aws.meter.bill(); aws.inventory()    meter.py: the cloud's own bill; inventory.py
     aws.stop()                                                  (one simulated AWS in a process at a time)
+EKS: eks.py, node_groups.py, eks_contents.py, pod_identity.py, cluster_versions.py; its images in SSM: node_images.py.
 Models in S3: staged_weights.py.
-EKS: eks.py, node_groups.py, eks_contents.py, pod_identity.py, cluster_versions.py; its node images in SSM: node_images.py.
 Auto Scaling: autoscaling.py. EC2's refusals: network.py, instances.py.
 A missing operation is one public method in the class of its service: operations.py. User-Agents: see calls.Principal.
 """

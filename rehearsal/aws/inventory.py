@@ -31,12 +31,11 @@ class Billable:
 
 @dataclass(frozen=True, kw_only=True)
 class Existing:
-    """A thing that exists; `bills` says whether it costs money, else it is only in the way of other things."""
+    """A thing that exists: it costs money, or is in the way of other things."""
 
     kind: str
     resource_id: str
     region: str
-    bills: bool
 
 
 def billables(account_id: str) -> Iterator[Billable]:
@@ -60,10 +59,7 @@ def billables(account_id: str) -> Iterator[Billable]:
 def inventory(account_id: str) -> list[Existing]:
     """Everything that exists and bills or keeps other things from being deleted; without each region's default VPC."""
     return [
-        *(
-            Existing(kind=item.kind, resource_id=item.resource_id, region=item.region, bills=True)
-            for item in billables(account_id)
-        ),
+        *(Existing(kind=item.kind, resource_id=item.resource_id, region=item.region) for item in billables(account_id)),
         *_eks_parts(account_id),
         *_ec2_parts(account_id),
         *_other_parts(account_id),
@@ -146,4 +142,4 @@ def _billable(
 
 
 def _existing(kind: str, resource_id: str, region: str) -> Existing:
-    return Existing(kind=kind, resource_id=resource_id, region=region, bills=False)
+    return Existing(kind=kind, resource_id=resource_id, region=region)

@@ -133,8 +133,7 @@ class SimulatedAws:
         with self._world.lock:
             bought = (item for item in self.blocks.reservations if not item.held and item.state != "expired")
             blocks = [
-                Existing(kind="capacity_block", resource_id=item.reservation_id, region=item.region, bills=True)
-                for item in bought
+                Existing(kind="capacity_block", resource_id=item.reservation_id, region=item.region) for item in bought
             ]
             return [*inventory(ACCOUNT_ID), *blocks]
 

@@ -49,14 +49,15 @@ class Owner:
 
     def __init__(self, arguments: tuple[str, ...], out: Path) -> None:
         self._said = out.with_name("said")
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "rehearsal.command", "rehearse", "--out", str(out), *arguments],
-            cwd=ROOT,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=self._said.open("wb"),
-            start_new_session=True,
-        )
+        with self._said.open("wb") as said:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "rehearsal.command", "rehearse", "--out", str(out), *arguments],
+                cwd=ROOT,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=said,
+                start_new_session=True,
+            )
 
     @property
     def said(self) -> str:

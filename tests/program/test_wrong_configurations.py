@@ -25,7 +25,7 @@ def test_all_that_is_wrong_comes_in_one_message_with_keys_and_remedies(program: 
     for line in (
         "reservationID: there is no such key. Did you mean reservationId.",
         "reservationId: a cb- id names an offering, this needs the reservation bought from it. Give cr- and 17 hex",
-        "model: kimi-k3 with 1 request(s) of 1,048,576 tokens needs 2,014.7 GB of GPU memory; 8 GPU(s) of p6-b200",
+        "model: kimi-k3 with one request of 1,048,576 tokens needs 2,014.7 GB of GPU memory; 8 GPU(s) of p6-b200",
         "endpointPublicAccessCidrs: together its networks are 0.0.0.0/0",
         "logRetentionDays: CloudWatch Logs knows no retention of 8 days",
     ):
