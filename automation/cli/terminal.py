@@ -1,8 +1,11 @@
 """The terminal that a verb speaks to, which may go away: a session whose block is paid must not end with it."""
 
+import errno
 import io
+import os
 import signal
 import sys
+from contextlib import suppress
 from typing import IO, TextIO, cast
 
 from rich.console import Console
@@ -15,14 +18,15 @@ class _StandardError(io.TextIOBase):
     def write(self, text: str) -> int:
         try:
             return _now().write(text)
-        except OSError:
+        except OSError as error:
+            _let_go(error)
             return len(text)
 
     def flush(self) -> None:
         try:
             _now().flush()
-        except OSError:
-            return
+        except OSError as error:
+            _let_go(error)
 
     def isatty(self) -> bool:
         return _now().isatty()
@@ -38,6 +42,17 @@ class _StandardError(io.TextIOBase):
 def _now() -> TextIO:
     # While rich shows something live, it stands in for standard error and writes to what it has replaced.
     return cast("TextIO", getattr(sys.stderr, "rich_proxied_file", sys.stderr))
+
+
+def _let_go(error: OSError) -> None:
+    """Write to nobody from now on, when nobody will ever read it: what is buffered would spoil the exit code.
+    A disk may have room again."""
+    if error.errno not in (errno.EPIPE, errno.EIO):
+        return
+    with suppress(OSError):
+        nobody = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nobody, _now().fileno())
+        os.close(nobody)
 
 
 def console() -> Console:

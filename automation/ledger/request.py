@@ -64,6 +64,13 @@ class RentRequest(BaseModel):
             raise ValueError("0.0.0.0/0 would let anyone reach the cluster; name your own address range")
         return cidrs
 
+    @field_validator("reservation_fee_usd")
+    @classmethod
+    def _of_a_block_bought_before(cls, fee_usd: Decimal | None, others: ValidationInfo) -> Decimal | None:
+        if fee_usd is not None and others.data.get("reservation_id") is None:
+            raise ValueError("it says what a block has cost that was bought before; name that as reservation_id")
+        return fee_usd
+
     @field_validator("reservation_id")
     @classmethod
     def _one_source_of_capacity(cls, reservation_id: str | None, others: ValidationInfo) -> str | None:

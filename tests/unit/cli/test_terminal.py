@@ -14,8 +14,9 @@ _TALKS = """
 import sys
 from automation.cli import display, terminal
 console = terminal.console()
+console.print("a line 0")
 sys.stdin.readline()
-for number in range(3):
+for number in (1, 2):
     console.print("a line", number)
 with display.display_on(console) as shown:
     shown.say(__import__("datetime").datetime.now(), "a sentence")
@@ -43,6 +44,7 @@ def test_what_is_said_goes_to_standard_error() -> None:
 def test_a_reader_that_has_ended_ends_no_verb() -> None:
     with talking(subprocess.PIPE) as child:
         assert child.stderr is not None
+        assert child.stderr.readline() == "a line 0\n"
         child.stderr.close()
         out, _ = child.communicate("\n", timeout=60)
         assert out == "goes on\n"

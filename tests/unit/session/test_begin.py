@@ -480,6 +480,7 @@ def test_what_no_market_can_change_is_refused_first(requests: Requests, wish: di
         ({"weights_uri": "https://store"}, "weights_uri"),
         ({"instance_count": 65}, "instance_count"),
         ({"colour": "red"}, "colour"),
+        ({"reservation_fee_usd": "3100.03"}, "reservation_fee_usd: it says what a block has cost"),
         ({"capacity": "on-demand", "reservation_id": "cr-0123456789abcdef0"}, "no reservation"),
     ],
 )
