@@ -17,6 +17,16 @@ def asked(*command: str) -> dict[str, object]:
     return {"code": ran.returncode, "printed": ran.stdout, "said": ran.stderr}
 
 
+def asked_by_a_reader_that_has_ended(*command: str) -> int:
+    """The exit code of a command whose standard error goes into a pipe that nobody reads any more."""
+    read, write = os.pipe()
+    os.close(read)
+    try:
+        return subprocess.run(command, stderr=write, timeout=120).returncode
+    finally:
+        os.close(write)
+
+
 if __name__ == "__main__":
     seen = {
         "environment": dict(os.environ),
@@ -24,6 +34,7 @@ if __name__ == "__main__":
         "offers": asked("rentblock", "offers", "--json"),
         "status": asked("rentblock", "status"),
         "doctor": asked("rentblock", "doctor", "--json"),
+        "unread": asked_by_a_reader_that_has_ended("rentblock", "offers", "--hours", "25"),
         "rehearse": asked("rentblock", "rehearse"),
     }
     print(json.dumps(seen))

@@ -70,6 +70,10 @@ def test_a_child_has_the_credentials_of_the_simulated_account(seen_inside: dict[
     assert seen_inside["account"] == ACCOUNT_ID
 
 
+def test_a_reader_that_has_ended_spoils_no_exit_code(seen_inside: dict[str, Any]) -> None:
+    assert seen_inside["unread"] == ExitCode.USAGE
+
+
 def test_offers_are_those_of_the_simulated_market(asked_inside: Rehearsal, seen_inside: dict[str, Any]) -> None:
     offers = json.loads(seen_inside["offers"]["printed"])
     assert {offer["instance_type"] for offer in offers} == {"p6-b300.48xlarge"}

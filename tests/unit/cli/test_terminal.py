@@ -1,6 +1,5 @@
 """A verb whose terminal goes away goes on; a question is answered by a person or by nobody."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -10,7 +9,6 @@ from types import SimpleNamespace
 import pytest
 
 from automation.cli import terminal
-from automation.errors import ExitCode
 
 _TALKS = """
 import sys
@@ -72,18 +70,3 @@ def test_a_closed_terminal_is_outlived() -> None:
 def test_an_answer_in_a_pipe_is_nobodys(monkeypatch: pytest.MonkeyPatch, keyboard: bool) -> None:
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(isatty=lambda: keyboard))
     assert terminal.somebody_types() is keyboard
-
-
-def test_a_reader_that_has_ended_spoils_no_exit_code() -> None:
-    read, write = os.pipe()
-    os.close(read)
-    try:
-        ended = subprocess.run(
-            [sys.executable, "-m", "rehearsal.command", "offers", "--hours", "25"],
-            stderr=write,
-            check=False,
-            timeout=60,
-        )
-    finally:
-        os.close(write)
-    assert ended.returncode == ExitCode.USAGE
