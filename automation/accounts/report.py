@@ -97,7 +97,7 @@ def write(report: Report, folder: Path) -> None:
 def _cost(record: Record, minutes: Minutes, catalogue: Catalogue, outside: Decimal) -> CostPart:
     fees = [purchase.fee_usd for purchase in record.purchases]
     block = record.paid_block
-    block_usd = block.fee_usd if block and not (fees and block.fee_usd) else sum(fees, Decimal(0))
+    block_usd = block.fee_usd if block and (block.fee_usd is None or not fees) else sum(fees, Decimal(0))
     total = None if block_usd is None else block_usd + outside
     hosted = catalogue.model(record.request.model).hosted_output_usd_per_million_tokens
     break_even = None

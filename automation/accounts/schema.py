@@ -75,7 +75,7 @@ class CostPart(_Part):
     """US$; what nobody can tell is null."""
 
     block_usd: Number | None = Field(
-        description="the block's fee; null for one bought elsewhere of which nobody said it"
+        description="the block's fee; null when it was extended, or bought elsewhere and nobody said what it cost"
     )
     outside_usd: Number = Field(description="what billed outside the fee, rounded to cents once")
     per_served_hour_usd: Number | None = Field(description="(block_usd + outside_usd) / served hours")

@@ -48,11 +48,7 @@ def ask_to_end(console: Console, session: str, *, yes: bool) -> None:
     console.print(
         Text(f"Session {session} will be drained, destroyed and swept. Nothing of its block's fee comes back.")
     )
-    if (
-        console.is_interactive
-        and somebody_types()
-        and Prompt.ask(f"Type {session} to end it", console=console).strip() == session
-    ):
+    if _somebody_is_there(console) and Prompt.ask(f"Type {session} to end it", console=console).strip() == session:
         return
     raise Refused(
         happened="The end was not confirmed.", cost="Nothing was changed.", remedy="Give --yes, or type the id."

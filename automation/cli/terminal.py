@@ -57,7 +57,8 @@ def _let_go(error: OSError) -> None:
 
 def console() -> Console:
     """A console on standard error that never ends the verb that uses it."""
-    return Console(file=cast("IO[str]", _StandardError()))
+    # A process that was begun with standard error closed has none; rich then writes to nobody.
+    return Console(stderr=True) if sys.stderr is None else Console(file=cast("IO[str]", _StandardError()))
 
 
 def outlive() -> None:
@@ -67,4 +68,4 @@ def outlive() -> None:
 
 def somebody_types() -> bool:
     """Whether answers come from a keyboard: one that stands in a pipe is nobody's."""
-    return sys.stdin.isatty()
+    return sys.stdin is not None and sys.stdin.isatty()

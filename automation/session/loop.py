@@ -194,8 +194,9 @@ def _moved(plan: Plan, observation: Observation, record: Record, now: datetime) 
     if ending or reserved is None or reserved == (block.start, block.end):
         return None
     start, end = reserved
-    # An extension has a fee of its own, which whoever bought it was told.
-    moved = replace(block, start=start, end=end, fee_usd=block.fee_usd if end == block.end else None)
+    # An extension, of whole days, has a fee of its own that only whoever bought it was told.
+    extended = end - block.end >= timedelta(hours=1)
+    moved = replace(block, start=start, end=end, fee_usd=None if extended else block.fee_usd)
     try:
         plan_of(replace(record, block=moved), load())
     except RentblockError:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from pathlib import Path
 
 import openai
 
@@ -143,20 +144,29 @@ def _is_not_empty(record: Record) -> bool:
 
 def _take_over(target: Target, folder: SessionFolder, display: Display) -> Record:
     deadline = time.monotonic() + _LET_GO_S
-    asked: set[tuple[int, signal.Signals]] = set()
+    asked: set[int] = set()
     while True:
         try:
             return run(target, folder, display)
         except RunsElsewhere as elsewhere:
             if time.monotonic() > deadline:
                 raise
-            # An interrupted loop leaves everything as it is and ends. One that a script began in the background minds
-            # no Ctrl-C; ended by the other signal it leaves everything as it is, too.
-            ask = signal.SIGINT if time.monotonic() < deadline - _LET_GO_S / 2 else signal.SIGTERM
-            if (elsewhere.pid, ask) not in asked and attendant(folder) == elsewhere.pid:
-                asked.add((elsewhere.pid, ask))
-                os.kill(elsewhere.pid, ask)
+            if elsewhere.pid not in asked and attendant(folder) == elsewhere.pid:
+                # An interrupted loop leaves everything as it is and ends. One that a script began in the background
+                # minds no Ctrl-C; ended by the other signal it leaves everything as it is, too.
+                asked.add(elsewhere.pid)
+                os.kill(elsewhere.pid, signal.SIGTERM if _ignores_interrupts(elsewhere.pid) else signal.SIGINT)
             time.sleep(_LET_GO_LOOK_S)
+
+
+def _ignores_interrupts(pid: int) -> bool:
+    """Whether Linux says so of a process; elsewhere nobody does."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
+    except OSError:
+        return False
+    ignored = next((line.split()[1] for line in status.splitlines() if line.startswith("SigIgn:")), "0")
+    return bool(int(ignored, 16) >> (signal.SIGINT - 1) & 1)
 
 
 def _may_change(target: Target, folder: SessionFolder) -> None:

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from automation.cli import terminal
+from automation.errors import ExitCode
 
 _TALKS = """
 import sys
@@ -57,12 +58,21 @@ def test_a_disk_that_is_full_ends_no_verb() -> None:
     assert child.returncode == 0
 
 
+@pytest.mark.parametrize("closed", ["2>&-", "<&- 2>&-"])
+def test_a_verb_without_standard_streams_ends_with_its_own_code(closed: str) -> None:
+    command = f'exec "{sys.executable}" -m rehearsal.command offers --hours 25 {closed}'
+    assert subprocess.run(["sh", "-c", command], check=False, timeout=60).returncode == ExitCode.USAGE
+
+
 def test_a_closed_terminal_is_outlived() -> None:
     terminal.outlive()
     signal.raise_signal(signal.SIGHUP)
 
 
-@pytest.mark.parametrize("keyboard", [True, False])
-def test_an_answer_in_a_pipe_is_nobodys(monkeypatch: pytest.MonkeyPatch, keyboard: bool) -> None:
-    monkeypatch.setattr(sys, "stdin", SimpleNamespace(isatty=lambda: keyboard))
-    assert terminal.somebody_types() is keyboard
+@pytest.mark.parametrize(
+    ("stdin", "typed"),
+    [(SimpleNamespace(isatty=lambda: True), True), (SimpleNamespace(isatty=lambda: False), False), (None, False)],
+)
+def test_an_answer_in_a_pipe_is_nobodys(monkeypatch: pytest.MonkeyPatch, stdin: object, typed: bool) -> None:
+    monkeypatch.setattr(sys, "stdin", stdin)
+    assert terminal.somebody_types() is typed

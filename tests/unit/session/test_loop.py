@@ -3,6 +3,9 @@
 import errno
 import json
 import os
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
@@ -599,6 +602,40 @@ def test_a_block_whose_payment_failed_is_not_called_paid(world: World, target: T
     report = json.loads((folder.root / "report.json").read_text(encoding="utf-8"))
     assert (report["cost"]["block_usd"], report["block"], report["paid_minutes"]) == (0, None, 0)
     assert "took no money" in report["faults"][0]["what"]
+
+
+_HOLDS = """
+import signal, sys, time
+from pathlib import Path
+from automation.ledger.folder import SessionFolder
+from automation.ledger.journal import alone
+if sys.argv[2] == "deaf":
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+with alone(SessionFolder(root=Path(sys.argv[1]))):
+    print("holds", flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize(("ears", "ended"), [("hears", signal.SIGINT), ("deaf", signal.SIGTERM)])
+def test_down_takes_over_from_whoever_runs_it_also_if_that_minds_no_ctrl_c(
+    world: World, target: Target, folder: SessionFolder, ears: str, ended: int
+) -> None:
+    runs = [sys.executable, "-c", _HOLDS, str(folder.root), ears]
+    with subprocess.Popen(runs, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "holds\n"
+        rent.end(target, folder, Quiet(), "down")
+        assert other.wait(timeout=60) == -ended
+    assert world.done == ["sweep"]
+
+
+def test_the_last_second_of_a_block_is_no_extension(world: World, target: Target, folder: SessionFolder) -> None:
+    before = plan_of(Journal(folder.journal).record(), load())
+    second = timedelta(seconds=1)
+    world.reserved = lambda plan, now: (before.block.start, before.block.end + second)
+    record = run(target, folder, Quiet())
+    assert record.block == replace(before.block, end=before.block.end + second)
 
 
 def test_a_session_is_attended_by_the_process_that_has_its_lock_open(folder: SessionFolder) -> None:
