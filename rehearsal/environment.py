@@ -93,6 +93,7 @@ def child_environment(
     region: str,
     kubeconfig: Path,
     debug_providers: str,
+    aws_wait_percent: int,
     host: Mapping[str, str],
 ) -> dict[str, str]:
     """The whole environment of a child: nothing of `host` but what `_PASSED_ON` names, and its PATH behind ours."""
@@ -121,6 +122,8 @@ def child_environment(
         # The passphrase protects nothing here: the world's state is thrown away with the world.
         "PULUMI_CONFIG_PASSPHRASE": "rehearsal",
         "PULUMI_DEBUG_PROVIDERS": debug_providers,
+        # The AWS provider of the toolchain sleeps this share of its waits (toolchain/modules/pulumi-aws/trim/edits.go).
+        "RENTBLOCK_AWS_WAIT_PERCENT": str(aws_wait_percent),
         "PULUMI_SKIP_UPDATE_CHECK": "true",
         "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
         "PULUMI_ERROR_OUTPUT_STRING": "true",

@@ -21,17 +21,17 @@ from rehearsal import kubernetes
 from rehearsal.aws.server import ACCOUNT_ID, REGION, SimulatedAws, start_aws
 from rehearsal.control import ControlServer, Json, WorldAddress
 from rehearsal.delays import Constants, Scenario
+from rehearsal.engine.operations import Operations
 from rehearsal.environment import WorldFolder, child_environment
 from rehearsal.kubelet import Kubelet
 from rehearsal.kubernetes import LocalCluster
 from rehearsal.mirror import mirror, project_of, stack_names
 from rehearsal.model_server import Flaw
-from rehearsal.providers.operations import OperationLog
-from rehearsal.providers.server import Providers, start_providers
+from rehearsal.providers.eks import EksServer
 from rehearsal.reaper import start_reaper
 from rehearsal.reuse import Reuse
 from rehearsal.world import DEFAULT_START, World
-from toolchain import Toolchain, install_plugin
+from toolchain import Toolchain, install_plugins
 
 _PULUMI_TIMEOUT_S = 60
 
@@ -44,7 +44,7 @@ class RunningWorld:
     aws: SimulatedAws
     cluster: LocalCluster
     kubelet: Kubelet
-    operations: OperationLog
+    operations: Operations
     folder: WorldFolder
     address: WorldAddress
     environment: Mapping[str, str]
@@ -133,10 +133,11 @@ def running_world(
         aws.fleet.listener = kubelet
         aws.cluster_endpoint = (cluster.server_url, cluster.ca_data)
         aws.on_new_cluster.append(Reuse(cluster).empty)
-        operations = OperationLog(world.draw)
-        providers = start_providers(aws.url, cluster.kubeconfig_json, operations)
-        ending.callback(providers.stop)
-        yield _running(ending, world, aws, cluster, kubelet, operations, providers, folder, world_id)
+        operations = Operations(aws.url, world.draw)
+        aws.on_pulumi_request.append(operations.request)
+        eks = EksServer(cluster.kubeconfig_json)
+        ending.callback(eks.stop)
+        yield _running(ending, world, aws, cluster, kubelet, operations, eks, folder, world_id)
 
 
 def _start_servers(
@@ -158,8 +159,8 @@ def _running(
     aws: SimulatedAws,
     cluster: LocalCluster,
     kubelet: Kubelet,
-    operations: OperationLog,
-    providers: Providers,
+    operations: Operations,
+    eks: EksServer,
     folder: WorldFolder,
     world_id: str,
 ) -> RunningWorld:
@@ -186,7 +187,8 @@ def _running(
             endpoint_url=aws.url,
             region=REGION,
             kubeconfig=cluster.kubeconfig,
-            debug_providers=providers.debug_providers,
+            debug_providers=f"eks:{eks.port}",
+            aws_wait_percent=aws.wait_percent,
             host=os.environ,
         ),
     )
@@ -202,9 +204,9 @@ def _running(
 
 
 def _lay_out_programs(folder: WorldFolder, toolchain: Toolchain) -> None:
-    """The engine on the PATH of the world's children, with the Kubernetes provider as an installed plugin."""
+    """The engine on the PATH of the world's children, with the AWS and Kubernetes providers as installed plugins."""
     (folder.bin / "pulumi").symlink_to(toolchain.pulumi)
-    install_plugin(folder.pulumi_home)
+    install_plugins(folder.pulumi_home)
     if shutil.which("pulumi-language-python") is None:
         from rehearsal.language_host import write_launcher
 

@@ -8,7 +8,7 @@
     build.py, children.py     the go command, and ending it when we are ended
     cache.py             the per-user cache: whole folders or none, one lock for each
     obtain.py            finding, downloading, building in that order
-    plugin.py            the Kubernetes provider as a plugin of an engine
+    plugin.py            the providers as plugins of an engine
     doctor.py, progress.py, errors.py, __main__.py   what a user sees
 
 Callers use what this file exports. It imports nothing of the project's other packages.
@@ -20,7 +20,7 @@ from .doctor import describe
 from .errors import ToolchainError
 from .find import Toolchain, toolchain_of
 from .obtain import obtain
-from .plugin import install_plugin
+from .plugin import install_plugins
 from .progress import Reporter
 from .surroundings import real_surroundings
 
@@ -29,18 +29,19 @@ __all__ = [
     "ToolchainError",
     "describe",
     "ensure",
-    "install_plugin",
+    "install_plugins",
     "locate",
 ]
 
 
-def ensure(console: Console | None = None) -> Toolchain:
-    """All programs: found, else downloaded, else built. Progress goes to `console` (default: standard error).
+def ensure(console: Console | None = None, *, official_aws: bool = False) -> Toolchain:
+    """All programs: found, downloaded or built. Progress goes to `console` (default: standard error).
 
+    `official_aws`: the vendor's plugin of pulumi-aws instead of the build with scaled waits.
     The first call on a machine takes up to a quarter of an hour, later ones milliseconds. Raises ToolchainError with a
     message and a remedy. In the main thread SIGTERM and SIGHUP end the build's children and then raise SystemExit.
     """
-    return toolchain_of(obtain(real_surroundings(), Reporter(console)))
+    return toolchain_of(obtain(real_surroundings(official_aws=official_aws), Reporter(console)))
 
 
 def locate() -> Toolchain:

@@ -18,7 +18,7 @@ from .pins import Pin, Program, version_tuple
 from .progress import Reporter, Task
 from .surroundings import Surroundings
 
-# The slowest cold build takes 6 minutes on 2 cores; a build that hangs on a dead network must still end.
+# The slowest cold build takes 7 minutes on 2 cores; a build that hangs on a dead network must still end.
 _BUILD_SECONDS = 90 * 60.0
 _GO_VERSION_SECONDS = 30
 _DISK_FULL = "no space left on device"
@@ -59,6 +59,8 @@ def build(world: Surroundings, pin: Pin, work: Path, into: Path, reporter: Repor
         shutil.copytree(pin.module_folder, go.source)
         if pin.schema is not None:
             _write_schema(pin, go, task)
+        if pin.prepare is not None:
+            go.run(*pin.prepare.arguments, task=task, folder=pin.prepare.folder)
         for program in pin.programs:
             flags = " ".join(["-s -w", *(pin.fill(flag) for flag in pin.ldflags)])
             target = into / program.name
@@ -82,13 +84,13 @@ class _Go:
         # go leaves its temporary folders behind when it is killed; here they go with the work folder.
         self._environment = _environment(world) | {"GOTMPDIR": str(temporary)}
 
-    def run(self, *arguments: str, task: Task) -> str:
-        """Run go to a good end and return what it printed last; raises ToolchainError."""
+    def run(self, *arguments: str, task: Task, folder: str = ".") -> str:
+        """Run go in `folder` of the source and return what it printed last; raises ToolchainError if it fails."""
         what = f"{self._pin.name} {self._pin.version}"
         try:
             code = children.run(
                 [str(self._command), *arguments],
-                folder=self.source,
+                folder=self.source / folder,
                 environment=self._environment,
                 log=self._log,
                 seconds=_BUILD_SECONDS,

@@ -26,8 +26,9 @@ _WAIT_LIMIT_SECONDS = 3 * 3600.0
 
 
 def folder_of(cache: Path, pin: Pin) -> Path:
-    """Where the programs of a pin are, or will be."""
-    return cache / f"{pin.name}-{pin.key()}"
+    """Where the programs of a pin are, or will be. A vendor's program does not share a folder with a build."""
+    only = "" if "build" in pin.ways else "-official"
+    return cache / f"{pin.name}-{pin.key()}{only}"
 
 
 def way_of(folder: Path, pin: Pin) -> str | None:

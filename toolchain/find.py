@@ -39,6 +39,7 @@ class Toolchain:
 
     pulumi: Path
     pulumi_resource_kubernetes: Path
+    pulumi_resource_aws: Path
     kube_apiserver: Path
     kube_controller_manager: Path
     kube_scheduler: Path
@@ -68,7 +69,13 @@ def toolchain_of(parts: Mapping[str, Part]) -> Toolchain:
 
 
 def find(world: Surroundings, pin: Pin) -> tuple[Part, ...] | None:
-    """The programs of a pin where they already are, PATH first; None when at least one lacks everywhere."""
+    """The programs of a pin where they already are, PATH first; None when at least one is missing everywhere.
+
+    If a pin prefers a build, a program that is found on this machine counts only where Go is missing.
+    """
+    if pin.ways[0] == "build":
+        without_go = shutil.which("go", path=world.search_path) is None
+        return in_cache(world, pin) or (on_path(world, pin) if without_go else None)
     return on_path(world, pin) or in_cache(world, pin)
 
 

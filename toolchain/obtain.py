@@ -5,10 +5,10 @@ from pathlib import Path
 
 from . import build, cache, official
 from .children import ending_on_signals
-from .errors import OfficialFailed, ToolchainError
+from .errors import ExitCode, OfficialFailed, ToolchainError
 from .find import Part, find, in_cache
 from .network import Network
-from .pins import Pin
+from .pins import Pin, Way
 from .progress import Reporter, spell
 from .surroundings import Surroundings
 
@@ -23,8 +23,8 @@ def obtain(world: Surroundings, reporter: Reporter, network: Network | None = No
         names = ", ".join(f"{pin.name} {pin.version}" for pin in lacking)
         usual = spell(sum(pin.usual_seconds for pin in lacking))
         reporter.say(
-            f"Not on this machine yet: {names}. They are downloaded from their vendors; what cannot be is built, "
-            f"which takes about {usual} on 2 cores, once."
+            f"Not on this machine yet: {names}. Each is downloaded from its vendor or built; building all of them takes "
+            f"about {usual} on 2 cores, once."
         )
     with ending_on_signals():
         for pin in lacking:
@@ -43,7 +43,7 @@ def _obtain_pin(
             if (parts := in_cache(world, pin)) is not None:
                 return parts
             with cache.staging(folder) as staged:
-                finished, way = _fetch_or_build(world, pin, staged, network, pulumi, reporter)
+                finished, way = _get(world, pin, staged, network, pulumi, reporter)
                 cache.commit(finished, folder, pin, way)
     except OSError as error:
         if error.errno == errno.ENOSPC:
@@ -58,23 +58,40 @@ def _obtain_pin(
     return parts
 
 
-def _fetch_or_build(
+def _get(
     world: Surroundings, pin: Pin, staged: Path, network: Network, pulumi: Path | None, reporter: Reporter
 ) -> tuple[Path, str]:
-    """A folder with all programs of the pin, and the way they were had."""
-    known = network.unreachable
+    """A folder with all programs of the pin, and "official" or "built"; raises the error of the last way."""
+    unreachable_before = network.unreachable
+    *earlier, last = [way for way in pin.ways if way != "found"]
+    for way in earlier:
+        try:
+            return _get_by(way, world, pin, staged, network, pulumi, reporter)
+        except OfficialFailed as failure:
+            # Once the network is known to be unreachable, the same sentence for each pin helps the user no further.
+            if unreachable_before is None:
+                reporter.say(f"Downloading {pin.name} failed: {failure}. Building it instead.")
+        except ToolchainError as failure:
+            if failure.exit_code != ExitCode.NO_GO:
+                raise
+            reporter.say(f"{failure.message} Downloading {pin.name} instead.")
     try:
-        finished, work = staged / "official", staged / "official-work"
-        finished.mkdir()
-        work.mkdir()
-        official.fetch(world, pin, work, finished, network, pulumi, reporter)
-        return finished, "official"
+        return _get_by(last, world, pin, staged, network, pulumi, reporter)
     except OfficialFailed as failure:
-        # Once the network is known to be unreachable, five times the same sentence would help nobody.
-        if known is None:
-            reporter.say(f"Downloading {pin.name} failed: {failure}. Building it instead.")
-    finished, work = staged / "built", staged / "built-work"
+        raise ToolchainError(
+            f"{pin.name} {pin.version} could not be downloaded: {failure}.",
+            "Check the network, or install Go and run this again.",
+        ) from failure
+
+
+def _get_by(
+    way: Way, world: Surroundings, pin: Pin, staged: Path, network: Network, pulumi: Path | None, reporter: Reporter
+) -> tuple[Path, str]:
+    finished, work = staged / way, staged / f"{way}-work"
     finished.mkdir()
     work.mkdir()
-    build.build(world, pin, work, finished, reporter)
-    return finished, "built"
+    if way == "build":
+        build.build(world, pin, work, finished, reporter)
+        return finished, "built"
+    official.fetch(world, pin, work, finished, network, pulumi, reporter)
+    return finished, "official"

@@ -98,9 +98,10 @@ def _install_plugin(
     network.reach(url)
     server = url.rsplit("/", 1)[0]
     [program] = pin.programs
+    package = program.name.removeprefix("pulumi-resource-")
     home = work / "pulumi-home"
     home.mkdir()
-    command = [str(pulumi), "plugin", "install", "resource", "kubernetes", pin.version, "--server", server]
+    command = [str(pulumi), "plugin", "install", "resource", package, pin.version, "--server", server]
     log = work / "plugin.log"
     environment = {**os.environ, "PULUMI_HOME": str(home), "PULUMI_SKIP_UPDATE_CHECK": "true"}
     try:

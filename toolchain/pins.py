@@ -10,7 +10,7 @@ import platform
 import sys
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -18,6 +18,9 @@ PINS_FILE = Path(__file__).with_name("pins.toml")
 
 Accept = Literal["exact", "same-minor", "minor-or-later"]
 Kind = Literal["tarball", "binaries", "plugin"]
+Way = Literal["found", "download", "build"]
+
+_USUAL_WAYS: tuple[Way, ...] = ("found", "download", "build")
 
 # Python's names of processors and systems, and Go's, which most vendors use too.
 _GO_ARCH = {"x86_64": "amd64", "aarch64": "arm64"}
@@ -59,6 +62,14 @@ class Schema:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Prepare:
+    """What the go command runs before the build, in a folder of the Go module."""
+
+    folder: str
+    arguments: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Official:
     """The vendor's own download. `checksum_url` is None where the vendor publishes no checksum."""
 
@@ -72,7 +83,7 @@ class Official:
 
 @dataclass(frozen=True, kw_only=True)
 class Pin:
-    """One pinned release, the programs it brings and the ways to get them."""
+    """One pinned release, the programs it brings and the ways to get them, in the order in which they are tried."""
 
     name: str
     version: str
@@ -81,7 +92,9 @@ class Pin:
     programs: tuple[Program, ...]
     ldflags: tuple[str, ...]
     schema: Schema | None
+    prepare: Prepare | None
     official: Official | None
+    ways: tuple[Way, ...]
     usual_seconds: int
     usual_megabytes: int
     module_folder: Path
@@ -113,12 +126,13 @@ class Pin:
             "programs": [[program.name, program.package] for program in self.programs],
             "ldflags": self.ldflags,
             "schema": [self.schema.module, self.schema.file] if self.schema else None,
+            "prepare": [self.prepare.folder, self.prepare.arguments] if self.prepare else None,
             "platform": [go_os(), go_arch()],
         }
         digest.update(json.dumps(recipe, sort_keys=True).encode())
-        for file in sorted(path for path in self.module_folder.iterdir() if path.is_file() and path.name[0] != "."):
+        for file in sorted(path for path in self.module_folder.rglob("*") if path.is_file() and path.name[0] != "."):
             content = file.read_bytes()
-            digest.update(f"\n{file.name} {len(content)}\n".encode())
+            digest.update(f"\n{file.relative_to(self.module_folder)} {len(content)}\n".encode())
             digest.update(content)
         return digest.hexdigest()[:12]
 
@@ -130,6 +144,11 @@ class Pins:
     go_minimum: str
     pins: tuple[Pin, ...]
 
+    def official_only(self, name: str) -> "Pins":
+        """The same pins, but the vendor's own program for the pin `name`: found or downloaded, never built."""
+        changed = (replace(pin, ways=("found", "download")) if pin.name == name else pin for pin in self.pins)
+        return replace(self, pins=tuple(changed))
+
 
 def load_pins(file: Path = PINS_FILE) -> Pins:
     """Read a pins file; the Go modules stand in `modules/<name>/` beside it."""
@@ -140,7 +159,7 @@ def load_pins(file: Path = PINS_FILE) -> Pins:
 
 def _pin(entry: dict[str, Any], modules: Path) -> Pin:
     version = entry["version"]
-    schema = entry["go"].get("schema")
+    schema, prepare = entry["go"].get("schema"), entry["go"].get("prepare")
     return Pin(
         name=entry["name"],
         version=version,
@@ -149,7 +168,9 @@ def _pin(entry: dict[str, Any], modules: Path) -> Pin:
         programs=tuple(_program(program, version) for program in entry["program"]),
         ldflags=tuple(entry["go"]["ldflags"]),
         schema=Schema(module=schema["module"], file=schema["file"]) if schema else None,
+        prepare=Prepare(folder=prepare["folder"], arguments=tuple(prepare["arguments"])) if prepare else None,
         official=_official(entry["official"]) if "official" in entry else None,
+        ways=tuple(entry.get("ways", _USUAL_WAYS)),
         usual_seconds=entry["measured"]["seconds"],
         usual_megabytes=entry["measured"]["megabytes"],
         module_folder=modules / entry["name"],

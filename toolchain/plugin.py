@@ -1,6 +1,6 @@
-"""Giving the Kubernetes provider to an engine: a link under PULUMI_HOME/plugins, where the engine looks first.
+"""Gives providers to an engine: a link under PULUMI_HOME/plugins, the first place where the engine looks.
 
-A link and not a copy: the provider has 300 MB and every rehearsal and test has a PULUMI_HOME of its own.
+Links instead of copies: the two providers have 440 MB, and every rehearsal and test has its own PULUMI_HOME.
 """
 
 import os
@@ -9,38 +9,44 @@ from pathlib import Path
 
 from .errors import ExitCode, ToolchainError
 from .find import find, missing
+from .pins import Pin
 from .surroundings import Surroundings, real_surroundings
 
-PROVIDER = "pulumi-resource-kubernetes"
 
+def install_plugins(
+    pulumi_home: Path, world: Surroundings | None = None, *, official_aws: bool = False
+) -> list[Path]:
+    """Make each provider of the pins a plugin of the engine that runs with PULUMI_HOME=`pulumi_home`.
 
-def install_plugin(pulumi_home: Path, provider: Path | None = None, world: Surroundings | None = None) -> Path:
-    """Make `pulumi-resource-kubernetes` a plugin of the engine that runs with PULUMI_HOME=`pulumi_home`.
-
-    Takes milliseconds, may be called again and by several processes at once, and returns the path in the plugin folder.
-    `provider` spares looking for it (`ensure().pulumi_resource_kubernetes`). Raises ToolchainError when the provider
-    lacks or the folder cannot be written.
+    Takes milliseconds, may be called again and by several processes at the same time, and returns the paths in the plugin
+    folder. Raises ToolchainError when a provider is missing or the folder cannot be written.
     """
-    world = world or real_surroundings()
-    [(pin, program)] = [(p, q) for p in world.pins.pins for q in p.programs if q.name == PROVIDER]
-    if provider is None:
-        [part] = find(world, pin) or missing(pin)
-        if part.path is None:
-            raise ToolchainError(
-                f"{PROVIDER} {pin.version} is not on this machine.",
-                "Run `python -m toolchain ensure`.",
-                ExitCode.LACKING,
-            )
-        provider = part.path
-    target = pulumi_home.absolute() / "plugins" / str(program.plugin) / PROVIDER
+    world = world or real_surroundings(official_aws=official_aws)
+    return [
+        _install(pulumi_home, world, pin)
+        for pin in world.pins.pins
+        if any(program.plugin is not None for program in pin.programs)
+    ]
+
+
+def _install(pulumi_home: Path, world: Surroundings, pin: Pin) -> Path:
+    [program] = pin.programs
+    [part] = find(world, pin) or missing(pin)
+    if part.path is None:
+        raise ToolchainError(
+            f"{program.name} {pin.version} is not on this machine.",
+            "Run `python -m toolchain ensure`.",
+            ExitCode.LACKING,
+        )
+    target = pulumi_home.absolute() / "plugins" / str(program.plugin) / program.name
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        _link(provider, target)
-        # The engine takes a plugin with this mark beside it for one whose installation broke off.
+        _link(part.path, target)
+        # With this mark beside it the engine takes a plugin for one whose installation was interrupted.
         target.parent.with_name(f"{target.parent.name}.partial").unlink(missing_ok=True)
     except OSError as error:
         raise ToolchainError(
-            f"{PROVIDER} could not be linked into {target.parent} ({error.strerror or error}).",
+            f"{program.name} could not be linked into {target.parent} ({error.strerror or error}).",
             "Give a PULUMI_HOME that you may write to.",
         ) from error
     return target

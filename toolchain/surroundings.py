@@ -38,11 +38,15 @@ class Surroundings:
             )
 
 
-def real_surroundings() -> Surroundings:
-    """The real ones, read from the environment at the time of the call."""
+def real_surroundings(*, official_aws: bool = False) -> Surroundings:
+    """The real ones, read from the environment at the time of the call.
+
+    `official_aws`: the vendor's plugin of pulumi-aws instead of the build.
+    """
+    pins = load_pins()
     own_cache = os.environ.get(CACHE_VARIABLE)
     return Surroundings(
-        pins=load_pins(),
+        pins=pins.official_only("pulumi-aws") if official_aws else pins,
         cache=Path(own_cache).absolute() if own_cache else platformdirs.user_cache_path("rent-the-block") / "toolchain",
         search_path=os.environ.get("PATH", os.defpath),
         home=Path.home(),

@@ -16,7 +16,7 @@ from rehearsal.delays import Refusal
 from rehearsal.world import World
 
 Principal = Literal["pulumi", "session", "other"]
-"""Whose User-Agent it was: an engine operation ("pulumi" in it), our session ("rentblock" in it), or anyone else."""
+"""Whose User-Agent it was: Pulumi's AWS provider, our session ("rentblock" in it), or anyone else."""
 
 # The verbs by which AWS names what changes nothing.
 _READS = re.compile(r"^(Describe|Get|List|Head|Search|Lookup|Query|Scan|Select|BatchGet|Simulate|AssumeRole|Decode)")
@@ -90,7 +90,7 @@ class CallLog:
     def _add(self, request: Request, user_agent: str, status: int) -> None:
         call = Call(
             when=self._world.now,
-            principal=_principal(user_agent),
+            principal=principal_of(user_agent),
             service=request.service,
             action=request.action,
             region=request.region,
@@ -105,8 +105,9 @@ class CallLog:
                 tell(call)
 
 
-def _principal(user_agent: str) -> Principal:
+def principal_of(user_agent: str) -> Principal:
+    """Who sent a request. pulumi-aws has upstream's name in its User-Agent, or its own."""
     lowered = user_agent.lower()
-    if "pulumi" in lowered:
+    if "terraform-provider-aws" in lowered or "pulumi" in lowered:
         return "pulumi"
     return "session" if "rentblock" in lowered else "other"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
@@ -25,7 +25,7 @@ from werkzeug.serving import make_server
 from werkzeug.wsgi import ClosingIterator
 
 from rehearsal.aws.autoscaling import AutoScaling, AutoScalingOperations
-from rehearsal.aws.calls import Call, CallLog
+from rehearsal.aws.calls import Call, CallLog, principal_of
 from rehearsal.aws.capacity_block_operations import CapacityBlockOperations
 from rehearsal.aws.capacity_blocks import CapacityBlocks
 from rehearsal.aws.cluster_versions import ClusterVersionOperations
@@ -67,6 +67,9 @@ class SimulatedAws:
     def __init__(self, world: World, constants: Constants) -> None:
         refusals = constants.refusals
         self._world = world
+        self.wait_percent = 2
+        self.on_pulumi_request: list[Callable[[str], None]] = []
+        """Told of each request of a Pulumi provider, with the client's port, before it is answered."""
         self._calls = CallLog(world, refusals["not_implemented"])
         self.blocks = CapacityBlocks(world, constants, ACCOUNT_ID)
         self.fleet = Fleet(world, self.blocks, refusals, ACCOUNT_ID)
@@ -147,7 +150,7 @@ class SimulatedAws:
             self.meter.after_event()
 
     def _listen(self) -> int:
-        app = _one_at_a_time(DomainDispatcherApplication(create_backend_app), self._world)
+        app = _one_at_a_time(DomainDispatcherApplication(create_backend_app), self._world, self.on_pulumi_request)
         server = make_server("127.0.0.1", 0, app, threaded=True, request_handler=_handler(self._world))
         # The interval is how long `stop` waits for the server to notice.
         thread = threading.Thread(target=server.serve_forever, args=(0.02,), name="simulated-aws", daemon=True)
@@ -195,10 +198,15 @@ def _handler(world: World) -> type[MotoRequestHandler]:
     return Handler
 
 
-def _one_at_a_time(app: WSGIApplication, world: World) -> WSGIApplication:
+def _one_at_a_time(
+    app: WSGIApplication, world: World, on_pulumi_request: Sequence[Callable[[str], None]]
+) -> WSGIApplication:
     """moto is not made for parallel requests, and no event of the world may run in the middle of one."""
 
     def answer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        if principal_of(environ.get("HTTP_USER_AGENT", "")) == "pulumi":
+            for tell in on_pulumi_request:
+                tell(environ["REMOTE_PORT"])
         with world.lock:
             return list(ClosingIterator(app(environ, start_response)))
 

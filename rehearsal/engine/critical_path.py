@@ -17,27 +17,26 @@ Kind = Literal["create", "update", "delete"]
 
 @dataclass(frozen=True, kw_only=True)
 class Mutation:
-    """A resource was created, updated or deleted (or could not be: `failed`). `delay` names how long that takes."""
+    """A resource was created, updated or deleted. `delay` names how long that takes."""
 
     urn: str
     kind: Kind
     delay: str
-    failed: bool = False
-
-    @property
-    def stack(self) -> tuple[str, str]:
-        """Project and stack, from the URN."""
-        stack, project = self.urn.removeprefix("urn:pulumi:").split("::")[:2]
-        return project, stack
 
 
 @dataclass(frozen=True, kw_only=True)
 class StackResource:
-    """A resource in a stack's state. `needs` are the URNs that must exist before it."""
+    """A resource in a stack's state. `needs` are the URNs that must exist before it.
+
+    `modified` is the engine's own time of the last change; `desired_size` is that of a node group when it was created.
+    """
 
     urn: str
     type: str
     needs: frozenset[str]
+    id: str = ""
+    modified: str = ""
+    desired_size: int | None = None
 
 
 Resources = dict[str, StackResource]
@@ -60,6 +59,9 @@ def stack_resources(checkpoint: Mapping[str, Any]) -> Resources:
             urn=entry["urn"],
             type=entry["type"],
             needs=frozenset(_needs(entry) | (set() if entry.get("custom") else children.get(entry["urn"], set()))),
+            id=entry.get("id", ""),
+            modified=entry.get("modified", ""),
+            desired_size=_desired_size(entry),
         )
         for entry in entries
         if entry["type"] != "pulumi:pulumi:Stack"
@@ -72,14 +74,13 @@ def critical_path(
     """How long an operation took that turned the state `before` into `after`.
 
     `duration` gives the length of a delay by name; it is asked once a mutation, in the order of kinds and URNs, so that
-    draws repeat. What was not mutated costs nothing; a failed step ends its chain and costs nothing either. Deletions
-    come after everything else, as in the engine.
+    draws repeat. What was not mutated costs nothing, and so does a step that failed, which no state shows. Deletions come
+    after everything else, as in the engine.
     """
     lengths: dict[bool, dict[str, timedelta]] = {False: {}, True: {}}
     for mutation in sorted(set(mutations), key=lambda one: (one.kind, one.urn)):
-        if not mutation.failed:
-            deletes = lengths[mutation.kind == "delete"]
-            deletes[mutation.urn] = deletes.get(mutation.urn, timedelta()) + duration(mutation.delay)
+        steps = lengths[mutation.kind == "delete"]
+        steps[mutation.urn] = steps.get(mutation.urn, timedelta()) + duration(mutation.delay)
     needs = {urn: resource.needs for urn, resource in after.items()}
     needed_by: dict[str, set[str]] = {}
     for urn, resource in before.items():
@@ -95,6 +96,11 @@ def _longest(lengths: Mapping[str, timedelta], earlier: Mapping[str, Iterable[st
         return max(waits, default=timedelta()) + lengths.get(urn, timedelta())
 
     return max((finished(urn) for urn in lengths), default=timedelta())
+
+
+def _desired_size(entry: Mapping[str, Any]) -> int | None:
+    sizes = (entry.get("inputs") or {}).get("scalingConfig")
+    return int(sizes["desiredSize"]) if isinstance(sizes, Mapping) and "desiredSize" in sizes else None
 
 
 def _needs(entry: Mapping[str, Any]) -> set[str]:
