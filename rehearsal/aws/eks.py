@@ -22,11 +22,15 @@ Answer = Mapping[str, object]
 _KEPT = {
     "accessConfig": {"bootstrapClusterCreatorAdminPermissions": True, "authenticationMode": "CONFIG_MAP"},
     "upgradePolicy": {"supportType": "EXTENDED"},
-    "zonalShiftConfig": {"enabled": False},
+    "zonalShiftConfig": None,
     "computeConfig": {"enabled": False},
     "storageConfig": {"blockStorage": {"enabled": False}},
     "deletionProtection": False,
 }
+
+
+# What EKS chooses for a cluster whose VPC is in 10.0.0.0/8.
+_NETWORK: dict[str, object] = {"serviceIpv4Cidr": "172.20.0.0/16", "ipFamily": "ipv4"}
 
 
 class EksOperations:
@@ -51,7 +55,7 @@ class EksOperations:
             role_arn=request.text("roleArn"),
             resources_vpc_config=vpc_config,
             version=request.text("version") or None,
-            kubernetes_network_config=cast("dict[str, str]", request.record("kubernetesNetworkConfig")) or None,
+            kubernetes_network_config=cast("dict[str, str]", _NETWORK | request.record("kubernetesNetworkConfig")),
             logging=request.record("logging") or None,
             tags=cast("dict[str, str]", request.record("tags")),
             encryption_config=request.records("encryptionConfig"),

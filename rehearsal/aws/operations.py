@@ -126,6 +126,21 @@ def guard(guards: object, response_class: type[BaseResponse]) -> Undo:
     return _extend(response_class, methods)
 
 
+def correct(corrections: object, response_class: type[BaseResponse]) -> Undo:
+    """Let each public method of `corrections` change what moto's own method of that name has made, before it is sent."""
+
+    def corrected(change: Callable[[Request], None], moto_method: ResponseMethod) -> ResponseMethod:
+        def answer(response: BaseResponse) -> object:
+            made = moto_method(response)
+            change(read(response))
+            return made
+
+        return answer
+
+    methods = {name: corrected(method, getattr(response_class, name)) for name, method in _public(corrections)}
+    return _extend(response_class, methods)
+
+
 def _public(operations: object) -> list[tuple[str, Callable[[Request], None]]]:
     return [item for item in inspect.getmembers(operations, inspect.ismethod) if not item[0].startswith("_")]
 

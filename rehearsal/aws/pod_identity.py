@@ -31,6 +31,7 @@ class PodIdentityOperations:
             "namespace": namespace,
             "serviceAccount": account,
             "roleArn": request.text("roleArn"),
+            "disableSessionTags": request.flag("disableSessionTags"),
             "associationArn": arn,
             "associationId": association_id,
             "tags": request.record("tags"),

@@ -29,6 +29,7 @@ from rehearsal.aws.calls import Call, CallLog, principal_of
 from rehearsal.aws.capacity_block_operations import CapacityBlockOperations
 from rehearsal.aws.capacity_blocks import CapacityBlocks
 from rehearsal.aws.cluster_versions import ClusterVersionOperations
+from rehearsal.aws.ec2_corrections import Ec2Corrections
 from rehearsal.aws.eks import EksOperations
 from rehearsal.aws.eks_contents import AccessEntryOperations, AddonOperations, ClusterContents
 from rehearsal.aws.fleet import Fleet
@@ -38,7 +39,7 @@ from rehearsal.aws.meter import Meter
 from rehearsal.aws.network import NetworkGuards
 from rehearsal.aws.node_groups import NodeGroups
 from rehearsal.aws.node_images import NodeImageParameters
-from rehearsal.aws.operations import guard, serve
+from rehearsal.aws.operations import correct, guard, serve
 from rehearsal.aws.pod_identity import PodIdentityOperations
 from rehearsal.aws.staged_weights import stage
 from rehearsal.delays import Constants, load_constants
@@ -94,6 +95,7 @@ class SimulatedAws:
         ):
             self._stop.callback(serve(operations, response_class))
         self._stop.callback(guard(NetworkGuards(refusals), EC2Response))
+        self._stop.callback(correct(Ec2Corrections(), EC2Response))
         self._stop.callback(guard(NodeImageParameters(constants.node_amis), SimpleSystemManagerResponse))
         self._stop.callback(stage(constants.staged_weights, ACCOUNT_ID))
         self._stop.callback(_method_names.clear)
