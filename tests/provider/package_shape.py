@@ -114,7 +114,12 @@ def _arguments(source: ModuleType, outputs: type, function: Any) -> Iterator[tup
 
 
 def _members(
-    path: str, cls: type, *, required: set[str], depth: int, skip: set[str] = frozenset()  # type: ignore[assignment]
+    path: str,
+    cls: type,
+    *,
+    required: set[str],
+    depth: int,
+    skip: set[str] = frozenset(),  # type: ignore[assignment]
 ) -> Iterator[tuple[str, str]]:
     for python, name, getter in _getters(cls):
         if python in skip:

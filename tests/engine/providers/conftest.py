@@ -18,11 +18,11 @@ from pulumi import automation
 
 from rehearsal.aws.server import SimulatedAws, start_aws
 from rehearsal.delays import load_constants
+from rehearsal.engine.operations import Operations
 from rehearsal.language_host import write_launcher
-from rehearsal.providers.operations import OperationLog
-from rehearsal.providers.server import start_providers
+from rehearsal.providers.eks import EksServer
 from rehearsal.world import DEFAULT_START, World
-from toolchain import describe
+from toolchain import ToolchainError, describe, install_plugins
 
 with warnings.catch_warnings():
     # A service of pulumi-aws is imported when it is first touched, and its deprecated resources with it.
@@ -37,7 +37,6 @@ with warnings.catch_warnings():
             aws.eks.Cluster,
             aws.iam.Role,
             aws.s3.Bucket,
-            aws.vpc.SecurityGroupIngressRule,
         )
     )
 
@@ -55,7 +54,7 @@ class Place:
     engine: Path
     world: World
     aws: SimulatedAws
-    log: OperationLog
+    operations: Operations
     environment: dict[str, str]
 
     def stack(self, program: Program, name: str = "dev") -> automation.Stack:
@@ -90,7 +89,7 @@ class Place:
 
     def settle(self) -> timedelta:
         """What the operations took that have ended since the last call."""
-        return self.log.settle(self.world, [self.folder / "backend"], self.aws.operation_ended)
+        return self.operations.settle(self.world, [self.folder / "backend"], self.aws.operation_ended)
 
     @property
     def state(self) -> str:
@@ -100,7 +99,7 @@ class Place:
 
 @pytest.fixture(scope="session")
 def engine() -> Path:
-    """The engine alone: these tests need none of the toolchain's other programs."""
+    """The engine. Of the toolchain's other programs these tests need the AWS provider only."""
     path = next(part.path for part in describe() if part.name == "pulumi")
     if path is None:
         pytest.skip("the Pulumi engine is not there yet: run `python -m toolchain ensure`")
@@ -132,9 +131,14 @@ def _place(ending: ExitStack, engine: Path, folder: Path, seed: int) -> Place:
     world = World(DEFAULT_START, seed, load_constants().delays)
     aws = start_aws(world)
     ending.callback(aws.stop)
-    log = OperationLog(world.draw)
-    providers = start_providers(aws.url, lambda: KUBECONFIG, log)
-    ending.callback(providers.stop)
+    operations = Operations(aws.url, world.draw)
+    aws.on_pulumi_request.append(operations.request)
+    eks = EksServer(lambda: KUBECONFIG)
+    ending.callback(eks.stop)
+    try:
+        install_plugins(folder / "pulumi")
+    except ToolchainError as error:
+        pytest.skip(str(error))
     environment = {
         "PATH": os.pathsep.join([str(folder / "bin"), "/usr/bin", "/bin"]),
         "HOME": str(folder / "home"),
@@ -143,9 +147,14 @@ def _place(ending: ExitStack, engine: Path, folder: Path, seed: int) -> Place:
         "PULUMI_HOME": str(folder / "pulumi"),
         "PULUMI_BACKEND_URL": f"file://{folder / 'backend'}",
         "PULUMI_CONFIG_PASSPHRASE": "test",
-        "PULUMI_DEBUG_PROVIDERS": providers.debug_providers,
+        "PULUMI_DEBUG_PROVIDERS": f"eks:{eks.port}",
+        "AWS_ENDPOINT_URL": aws.url,
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_SECRET_ACCESS_KEY": "test",
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "RENTBLOCK_AWS_WAIT_PERCENT": "2",
         "PULUMI_SKIP_UPDATE_CHECK": "true",
         "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
         "PYTHONDONTWRITEBYTECODE": "1",
     }
-    return Place(folder=folder, engine=engine, world=world, aws=aws, log=log, environment=environment)
+    return Place(folder=folder, engine=engine, world=world, aws=aws, operations=operations, environment=environment)

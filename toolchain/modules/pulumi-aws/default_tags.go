@@ -35,6 +35,15 @@ func addDefaultTags(_ context.Context, inputs, config resource.PropertyMap) (res
 	return result, nil
 }
 
+// hideTagsAll makes tagsAll secret: it repeats the values of tags, which may be secret, and the bridge cannot know that.
+func hideTagsAll(_ context.Context, outputs resource.PropertyMap) (resource.PropertyMap, error) {
+	if tags, ok := outputs["tagsAll"]; ok && !tags.IsSecret() {
+		outputs = outputs.Copy()
+		outputs["tagsAll"] = resource.MakeSecret(tags)
+	}
+	return outputs, nil
+}
+
 // open gives the value inside a secret, and whether it was one.
 func open(value resource.PropertyValue) (resource.PropertyValue, bool) {
 	if value.IsSecret() {

@@ -91,7 +91,9 @@ func dropUnmapped[T any](types map[string]T, mapped map[string]row) {
 
 // mappedOnly is the framework half of the provider with the types of the table only. Upstream's resources read the
 // provider's metadata in every plan, so the optional interface for it must remain.
-type mappedOnly struct{ provider.ProviderWithMetaSchema }
+type mappedOnly struct {
+	provider.ProviderWithMetaSchema
+}
 
 func (p mappedOnly) Resources(ctx context.Context) []func() resource.Resource {
 	return slices.DeleteFunc(p.ProviderWithMetaSchema.Resources(ctx), func(create func() resource.Resource) bool {

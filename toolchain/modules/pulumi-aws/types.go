@@ -34,10 +34,6 @@ var fields = map[string]map[string]*tfbridge.SchemaInfo{
 	"aws_eks_node_group": {
 		"node_group_name": tfbridge.AutoName("nodeGroupName", 255, "-"),
 	},
-	"aws_security_group": {
-		"ingress": {Name: "ingress"},
-		"egress":  {Name: "egress"},
-	},
 }
 
 // resources maps the resource types. `sdk` has those of the provider's SDK half.
@@ -54,7 +50,10 @@ func resources(sdk map[string]*schema.Resource) map[string]*tfbridge.ResourceInf
 			info.PreCheckCallback = addDefaultTags
 		}
 		if ofSDK && upstream.SchemaMap()["tags_all"] != nil {
-			info.Fields["tags_all"] = &tfbridge.SchemaInfo{MarkAsComputedOnly: tfbridge.True(), MarkAsOptional: tfbridge.False()}
+			info.Fields["tags_all"] = &tfbridge.SchemaInfo{
+				MarkAsComputedOnly: tfbridge.True(), MarkAsOptional: tfbridge.False(),
+			}
+			info.TransformOutputs = hideTagsAll
 		}
 		maps.Copy(info.Fields, fields[name])
 		mapped[name] = info

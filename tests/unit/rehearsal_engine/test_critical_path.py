@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from rehearsal.providers.critical_path import Mutation, Resources, critical_path, stack_resources
+from rehearsal.engine.critical_path import Mutation, Resources, critical_path, stack_resources
 
 # One delay a letter; `free` takes no time.
 LENGTHS = {"free": 0, "a": 10, "b": 20, "c": 5, "cluster": 600}
@@ -36,8 +36,8 @@ def graph(*entries: dict[str, object]) -> Resources:
     return stack_resources({"version": 3, "checkpoint": {"latest": {"resources": list(entries)}}})
 
 
-def created(name: str, delay: str, *, failed: bool = False) -> Mutation:
-    return Mutation(urn=urn(name), kind="create", delay=delay, failed=failed)
+def created(name: str, delay: str) -> Mutation:
+    return Mutation(urn=urn(name), kind="create", delay=delay)
 
 
 def deleted(name: str, delay: str) -> Mutation:
@@ -58,9 +58,6 @@ FORK = (entry("one"), entry("two", "one"), entry("three", "one"))
         pytest.param(FORK, (created("one", "a"), created("two", "b"), created("three", "c")), 30, id="a fork overlaps"),
         pytest.param(
             CHAIN, (created("one", "a"), created("three", "c")), 15, id="what was there already costs nothing"
-        ),
-        pytest.param(
-            CHAIN, (created("one", "a"), created("two", "b", failed=True)), 10, id="a failed step ends its chain"
         ),
         pytest.param((), (created("one", "a"),), 10, id="a resource that is not in the state stands alone"),
         pytest.param(
@@ -152,7 +149,3 @@ def test_the_stack_itself_is_no_step() -> None:
 )
 def test_an_empty_state_has_no_resources(checkpoint: dict[str, object]) -> None:
     assert stack_resources(checkpoint) == {}
-
-
-def test_a_mutation_knows_its_stack() -> None:
-    assert created("one", "a").stack == ("shop", "dev")
