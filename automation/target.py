@@ -46,6 +46,10 @@ _USER_AGENT = "rentblock"
 _ONLY_ASKED = "Nothing was changed. What already runs in AWS goes on and is billed."
 
 
+Part = Literal["runner", "purchase", "sweep"]
+"""A part of the product that calls AWS. Each needs permissions of its own."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Target:
     """An account, its clock, and the environment of the programs that work in it.
@@ -53,7 +57,9 @@ class Target:
     `account_id` is the account that is expected; `refusals.check_account` compares it with what STS says.
     `engine_environment` is laid over this process's own environment for Pulumi and its plugins (`PULUMI_HOME`,
     `PULUMI_BACKEND_URL`, ...); the processes of a rehearsal already live in a scrubbed one.
-    `home` is where sessions are kept (`RENTBLOCK_HOME`).
+    `home` is where sessions are kept (`RENTBLOCK_HOME`). `part` is the part of the product that calls AWS: its name is
+    in the User-Agent of each call. `providers` says, by name, which AWS and EKS providers the engine uses and how each
+    was obtained; empty: the vendor's plugins of the pinned packages.
     """
 
     mode: Mode
@@ -64,11 +70,17 @@ class Target:
     clock: Clock
     home: Path
     engine_environment: Mapping[str, str]
-    _clients: dict[tuple[str, str, int], BaseClient] = field(default_factory=dict, repr=False, compare=False)
+    part: Part = "runner"
+    providers: Mapping[str, str] = field(default_factory=dict)
+    _clients: dict[tuple[str, str, str, int], BaseClient] = field(default_factory=dict, repr=False, compare=False)
 
     def in_region(self, region: str) -> "Target":
         """The same account, seen from another region."""
         return replace(self, region=region)
+
+    def acting_as(self, part: Part) -> "Target":
+        """The same account, called by another part of the product."""
+        return replace(self, part=part)
 
     @overload
     def client(self, service: Literal["ec2"], *, total_max_attempts: int = ...) -> "EC2Client": ...
@@ -89,13 +101,13 @@ class Target:
 
         Clients are kept: making one takes a tenth of a second, and a session looks at AWS every few seconds.
         """
-        key = (service, self.region, total_max_attempts)
+        key = (service, self.region, self.part, total_max_attempts)
         if key not in self._clients:
             config = Config(
                 connect_timeout=_CONNECT_TIMEOUT_S,
                 read_timeout=_READ_TIMEOUT_S,
                 retries={"total_max_attempts": total_max_attempts, "mode": "standard"},
-                user_agent_extra=_USER_AGENT,
+                user_agent_extra=f"{_USER_AGENT}/{self.part}",
             )
             self._clients[key] = self.boto_session.client(  # type: ignore[call-overload]
                 service, region_name=self.region, endpoint_url=self.endpoint_url, config=config

@@ -5,7 +5,7 @@ Both worlds are imported where a verb works in one of them: they bring boto3 alo
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from rich.console import Console
@@ -18,6 +18,7 @@ from rehearsal.environment import shed_aws_settings
 if TYPE_CHECKING:
     from automation.target import Target
 
+Provider = Literal["built", "official"]
 
 _GONE = "The simulated world is gone, and nothing was billed."
 
@@ -55,17 +56,26 @@ def rehearse(
         list[str] | None,
         typer.Argument(metavar="[-- CMD ...]", help="Run this inside the world instead of a whole session."),
     ] = None,
-    scenario: Annotated[str, typer.Option(help="default, cold-cache, or engine-crash.")] = "default",
+    scenario: Annotated[
+        str, typer.Option(help="default, cold-cache, engine-crash, failed-addon, or leftover-interface.")
+    ] = "default",
     seed: Annotated[int, typer.Option(help="Draws each delay within its range; the same seed, the same story.")] = 1,
     keep: Annotated[bool, typer.Option("--keep", help="Leave the world up until Ctrl-C.")] = False,
     out: Annotated[Path, typer.Option(help="Where report.json and report.html go.")] = Path("out"),
     parallel: Annotated[int, typer.Option(help="How many things the engine makes at once.", min=1, max=256)] = 16,
+    provider: Annotated[
+        Provider,
+        typer.Option(
+            help="AWS provider: built from source (seconds), or the vendor's official plugin (as slow as AWS)."
+        ),
+    ] = "built",
 ) -> None:
     """Rehearse a session, free and without an AWS account: real engine and Kubernetes, simulated AWS and time.
 
     Examples:
     $ rentblock rehearse
     $ rentblock rehearse --scenario cold-cache --seed 7
+    $ rentblock rehearse --provider official
     $ rentblock rehearse -- pulumi up --yes --stack dev
     $ rentblock rehearse --keep -- rentblock offers
     """
@@ -80,7 +90,7 @@ def rehearse(
         # Loading a simulated AWS takes seconds; the verbs of a real session do not need it.
         from rehearsal.rehearse import Wish, run_command, run_session
 
-        wish = Wish(scenario=scenario, seed=seed, keep=keep, parallel=parallel)
+        wish = Wish(scenario=scenario, seed=seed, keep=keep, parallel=parallel, provider=provider)
         code = run_command(wish, command, console) if command else run_session(wish, out, console)
     if code == ExitCode.INTERRUPTED:
         console.print(f"Interrupted. {_GONE}")

@@ -10,7 +10,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Literal
@@ -37,6 +37,7 @@ class WorldAddress:
     endpoint_url: str
     region: str
     account_id: str
+    providers: Mapping[str, str] = field(default_factory=dict)
 
     def write(self, file: Path) -> None:
         file.touch(mode=0o600)

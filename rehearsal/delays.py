@@ -140,7 +140,9 @@ class Scenario(BaseModel):
     """Which delays a session meets on its node: for each step of the start, the name of the delay that applies.
 
     `weights` and `caches` say the same in the words in which a session is planned. `engine_crash` is the delay after
-    which an engine that was ready dies, once; None: it never does.
+    which an engine that was ready dies, once; None: it never does. `failed_creations` are creations that EKS accepts
+    and then fails: how many of them, by kind and name (`addon/coredns`). `leftover_interface`: when the nodes start,
+    someone else creates a network interface in the session's VPC and leaves it.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -154,6 +156,8 @@ class Scenario(BaseModel):
     weights_load: str
     engine: str
     engine_crash: str | None = None
+    failed_creations: dict[str, int] = Field(default_factory=dict)
+    leftover_interface: bool = False
 
 
 class _ConstantsFile(BaseModel):

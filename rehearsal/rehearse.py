@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
+from typing import Literal
 
 from rich.console import Console
 from rich.text import Text
@@ -28,12 +29,14 @@ _CHECKOUT = Path(__file__).parents[1]
 
 @dataclass(frozen=True, kw_only=True)
 class Wish:
-    """How a rehearsal is asked for. `seed` draws each delay of the scenario within its range."""
+    """How a rehearsal is asked for. `seed` draws each delay of the scenario within its range; `provider` is the AWS
+    provider: the build, whose waits are scaled, or the vendor's plugin."""
 
     scenario: str
     seed: int
     keep: bool
     parallel: int
+    provider: Literal["built", "official"] = "built"
 
 
 def run_command(wish: Wish, command: list[str], console: Console) -> int:
@@ -77,6 +80,7 @@ def _prove(running: RunningWorld, out: Path, console: Console) -> bool:
         shutil.copy(session / name, out / name)
     report = Report.model_validate_json((out / "report.json").read_text(encoding="utf-8"))
     print_summary(report, console)
+    (out / "calls.json").write_text(running.aws.call_record(), encoding="utf-8")
     bill, left = running.aws.meter.bill(), running.aws.inventory()
     found = disagreements(report, bill, left)
     for sentence in found:
@@ -96,7 +100,7 @@ def _world(wish: Wish, console: Console) -> Iterator[RunningWorld]:
         scenario = load_scenario(wish.scenario)
     except UnknownScenario as error:
         raise InvalidRequest(happened=f"{error}.", remedy="Choose one of these.") from error
-    toolchain = _programs(console)
+    toolchain = _programs(console, official_aws=wish.provider == "official")
     # The world is taken down on the way out, so a signal has to become an exception.
     signal.signal(signal.SIGTERM, _leave)
     signal.signal(signal.SIGHUP, _leave)
@@ -108,9 +112,9 @@ def _world(wish: Wish, console: Console) -> Iterator[RunningWorld]:
         yield running
 
 
-def _programs(console: Console) -> Toolchain:
+def _programs(console: Console, *, official_aws: bool) -> Toolchain:
     try:
-        return ensure(console)
+        return ensure(console, official_aws=official_aws)
     except ToolchainError as error:
         raise MachineInTheWay(happened=error.message, remedy=error.remedy) from error
 

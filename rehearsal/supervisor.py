@@ -27,6 +27,7 @@ from rehearsal.kubelet import Kubelet
 from rehearsal.kubernetes import LocalCluster
 from rehearsal.mirror import mirror, project_of, stack_names
 from rehearsal.model_server import Flaw
+from rehearsal.providers import providers
 from rehearsal.providers.eks import EksServer
 from rehearsal.reaper import start_reaper
 from rehearsal.reuse import Reuse
@@ -131,13 +132,14 @@ def running_world(
         kubelet = Kubelet(world, cluster, scenario, log_folder=folder.root / "pod-logs", flaws=flaws)
         ending.callback(kubelet.close)
         aws.fleet.listener = kubelet
+        aws.apply(scenario)
         aws.cluster_endpoint = (cluster.server_url, cluster.ca_data)
         aws.on_new_cluster.append(Reuse(cluster).empty)
         operations = Operations(aws.url, world.draw)
         aws.on_pulumi_request.append(operations.request)
         eks = EksServer(cluster.kubeconfig_json)
         ending.callback(eks.stop)
-        yield _running(ending, world, aws, cluster, kubelet, operations, eks, folder, world_id)
+        yield _running(ending, world, aws, cluster, kubelet, operations, eks, folder, world_id, toolchain)
 
 
 def _start_servers(
@@ -163,6 +165,7 @@ def _running(
     eks: EksServer,
     folder: WorldFolder,
     world_id: str,
+    toolchain: Toolchain,
 ) -> RunningWorld:
     routes: dict[str, Callable[[Mapping[str, str]], Json]] = {}
     control = ControlServer(routes)
@@ -180,6 +183,7 @@ def _running(
             endpoint_url=aws.url,
             region=REGION,
             account_id=ACCOUNT_ID,
+            providers=providers(toolchain),
         ),
         environment=child_environment(
             world_id=world_id,
@@ -206,7 +210,7 @@ def _running(
 def _lay_out_programs(folder: WorldFolder, toolchain: Toolchain) -> None:
     """The engine on the PATH of the world's children, with the AWS and Kubernetes providers as installed plugins."""
     (folder.bin / "pulumi").symlink_to(toolchain.pulumi)
-    install_plugins(folder.pulumi_home)
+    install_plugins(folder.pulumi_home, official_aws=toolchain.official_aws)
     if shutil.which("pulumi-language-python") is None:
         from rehearsal.language_host import write_launcher
 

@@ -41,7 +41,9 @@ def ensure(console: Console | None = None, *, official_aws: bool = False) -> Too
     The first call on a machine takes up to a quarter of an hour, later ones milliseconds. Raises ToolchainError with a
     message and a remedy. In the main thread SIGTERM and SIGHUP end the build's children and then raise SystemExit.
     """
-    return toolchain_of(obtain(real_surroundings(official_aws=official_aws), Reporter(console)))
+    return toolchain_of(
+        obtain(real_surroundings(official_aws=official_aws), Reporter(console)), official_aws=official_aws
+    )
 
 
 def locate() -> Toolchain:

@@ -35,7 +35,10 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True)
 class Toolchain:
-    """Absolute paths of all programs."""
+    """Absolute paths of all programs, and how the AWS provider was obtained.
+
+    `official_aws`: the caller asked for the vendor's plugin.
+    """
 
     pulumi: Path
     pulumi_resource_kubernetes: Path
@@ -46,13 +49,17 @@ class Toolchain:
     etcd: Path
     kwok: Path
     kwokctl: Path
+    aws_way: Way = "built"
+    official_aws: bool = False
 
 
-def toolchain_of(parts: Mapping[str, Part]) -> Toolchain:
+def toolchain_of(parts: Mapping[str, Part], *, official_aws: bool = False) -> Toolchain:
     """The parts as a Toolchain; raises ToolchainError that names those that lack."""
     paths: dict[str, Path] = {}
     lacking: list[str] = []
     for field in fields(Toolchain):
+        if field.type is not Path:
+            continue
         name = field.name.replace("_", "-")
         part = parts.get(name)
         if part is None or part.path is None:
@@ -65,7 +72,7 @@ def toolchain_of(parts: Mapping[str, Part]) -> Toolchain:
             "Run `python -m toolchain ensure`.",
             ExitCode.LACKING,
         )
-    return Toolchain(**paths)
+    return Toolchain(**paths, aws_way=parts["pulumi-resource-aws"].way, official_aws=official_aws)
 
 
 def find(world: Surroundings, pin: Pin) -> tuple[Part, ...] | None:

@@ -23,8 +23,8 @@ def obtain(world: Surroundings, reporter: Reporter, network: Network | None = No
         names = ", ".join(f"{pin.name} {pin.version}" for pin in lacking)
         usual = spell(sum(pin.usual_seconds for pin in lacking))
         reporter.say(
-            f"Not on this machine yet: {names}. Each is downloaded from its vendor or built; building all of them takes "
-            f"about {usual} on 2 cores, once."
+            f"Not on this machine yet: {names}. Each is downloaded from its vendor or built; building all takes about "
+            f"{usual} on 2 cores, once."
         )
     with ending_on_signals():
         for pin in lacking:

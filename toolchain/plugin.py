@@ -16,8 +16,8 @@ from .surroundings import Surroundings, real_surroundings
 def install_plugins(pulumi_home: Path, world: Surroundings | None = None, *, official_aws: bool = False) -> list[Path]:
     """Make each provider of the pins a plugin of the engine that runs with PULUMI_HOME=`pulumi_home`.
 
-    Takes milliseconds, may be called again and by several processes at the same time, and returns the paths in the plugin
-    folder. Raises ToolchainError when a provider is missing or the folder cannot be written.
+    Takes milliseconds, may be called again and by several processes at the same time, and returns the paths in the
+    plugin folder. Raises ToolchainError when a provider is missing or the folder cannot be written.
     """
     world = world or real_surroundings(official_aws=official_aws)
     return [

@@ -31,15 +31,19 @@ class _Kind:
     after: frozenset[str] = frozenset()
 
 
-def delete(target: Target, left: Iterable[Residual], kinds: Set[str] | None = None) -> tuple[Residual, ...]:
-    """Ask AWS to delete what can go now of `left`; of `kinds` only, when they are given.
+def delete(
+    target: Target, left: Iterable[Residual], kinds: Set[str] | None = None, *, spare: Set[str] = frozenset()
+) -> tuple[Residual, ...]:
+    """Ask AWS to delete what can go now of `left`; of `kinds` only, when they are given, and nothing of `spare` (ids).
 
     Gives `left` with the reason, in the detail, for each that was not asked to go or that AWS refused. Never raises.
     """
-    seen = tuple(left)
+    seen, target = tuple(left), target.acting_as("sweep")
     standing = {each.kind for each in seen if _NOT_GOING not in each.detail}
     return tuple(
-        _asked_to_go(target, each, standing) if each.kind in (KINDS.keys() if kinds is None else kinds) else each
+        _asked_to_go(target, each, standing)
+        if each.kind in (KINDS.keys() if kinds is None else kinds) and each.resource_id not in spare
+        else each
         for each in seen
     )
 

@@ -40,7 +40,7 @@ def sweep(target: Target, session: str, cluster_name: str) -> tuple[Residual, ..
     Empty only when every service has answered and none knew anything. A service that refuses to answer is a Residual of
     its kind without an id. Raises AwsUnreachable and CredentialsMissing: then nothing at all has been learned.
     """
-    scope = Scope(target=target, session=session, cluster_name=cluster_name, catalogue=load())
+    scope = Scope(target=target.acting_as("sweep"), session=session, cluster_name=cluster_name, catalogue=load())
     vpcs = _look(scope, "vpc", ec2.left(scope, "vpc"))
     inside = replace(scope, vpc_ids=tuple(vpc.resource_id for vpc in vpcs if vpc.resource_id))
     found: list[Residual] = []

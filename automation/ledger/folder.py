@@ -57,6 +57,11 @@ class SessionFolder:
         return self.root / "passphrase"
 
     @property
+    def providers(self) -> Path:
+        """The engine's AWS and EKS providers and how each was obtained, by name, as JSON."""
+        return self.root / "providers.json"
+
+    @property
     def half_made_releases(self) -> Path:
         """Helm releases that a killed engine was making, as its state had them; only until they are taken back."""
         return self.root / "half-made-releases.json"

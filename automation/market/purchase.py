@@ -49,6 +49,7 @@ def buy(target: Target, offer: Offer, approval: Approval, journal: Journal, envi
     intent then stays in the journal, and the next call looks and does not buy.
     """
     record = journal.record()
+    target = target.acting_as("purchase")
     refuse_stand_ins(target, environ)
     check_account(target)
     _check_approval(record, offer, approval)

@@ -9,6 +9,7 @@ billed.py          what bills beside the block      nodes.py           the GPU g
 steps.py           what the loop does itself        operations.py      detached children, and their last words
 child.py           such a child: `up` or `destroy`  engine.py          the Automation API in a folder of its own
 stack_config.py    what the program is told         outputs.py         what the stack tells
+eks_health.py      failed creations in EKS are deleted; `up` counts only when EKS says ACTIVE
 adopt.py           what a killed engine left half made; half_made.py: its Helm releases
 display.py         what people are shown            status.py          how a session stands
 report.py          the report, from the record      versions.py        what it names

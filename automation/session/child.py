@@ -4,6 +4,7 @@ It outlives its starter, so it takes nothing from it but three words: the folder
 stands in `result.json`; without one it was killed. Pulumi's errors are translated here and nowhere else.
 """
 
+import json
 import os
 import re
 import signal
@@ -12,7 +13,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -20,15 +20,14 @@ from types import FrameType
 import psutil
 from pulumi import automation as auto
 
-from automation.cleanup.delete import HOLD_A_NETWORK, delete
-from automation.cleanup.sweep import sweep
-from automation.errors import AwsUnreachable, EngineFailed, ExitCode, Refused, RentblockError, machine_error
-from automation.ledger.folder import SessionFolder
+from automation.cleanup.others import others_deleted
+from automation.errors import EngineFailed, ExitCode, Refused, RentblockError, machine_error
+from automation.ledger.folder import SessionFolder, write_whole
 from automation.ledger.journal import Journal
 from automation.ledger.lock import held
 from automation.ledger.record import Record
 from automation.refusals import check_account, refuse_stand_ins
-from automation.session import half_made
+from automation.session import eks_health, half_made
 from automation.session.adopt import adopt
 from automation.session.engine import (
     PASSPHRASE,
@@ -107,19 +106,20 @@ def up(work: Work) -> None:
         install_plugins(work.environment)
     _go_on()
     half_made.take_back(work.stack, work.folder)
+    eks_health.delete_failed(work.target, work.stack)
     work.stack.up(parallel=work.record.request.parallel, show_secrets=False, suppress_outputs=True, color="never")
+    eks_health.require_active(work.target, work.stack)
     write_outputs(work.folder, {name: output.value for name, output in work.stack.outputs().items()})
 
 
 def destroy(work: Work) -> None:
     """Delete everything that the stack made. In-cluster objects go with their cluster, also when it does not answer."""
-    if work.record.tries("destroy"):
-        # AWS keeps a network, and the engine waits for it in vain, while it holds what others made in it.
-        session = work.folder.session
-        # One service out of reach keeps the engine from nothing; the sweep after it asks again.
-        with suppress(AwsUnreachable):
-            delete(work.target, sweep(work.target, session, session), HOLD_A_NETWORK)
-    work.stack.destroy(parallel=work.record.request.parallel, show_secrets=False, suppress_outputs=True, color="never")
+    resources = (work.stack.export_stack().deployment or {}).get("resources", [])
+    own = frozenset(str(resource["id"]) for resource in resources if resource.get("id"))
+    with others_deleted(work.target, work.folder.session, own):
+        work.stack.destroy(
+            parallel=work.record.request.parallel, show_secrets=False, suppress_outputs=True, color="never"
+        )
 
 
 _OPERATIONS: dict[str, Callable[[Work], None]] = {"up": up, "destroy": destroy}
@@ -138,6 +138,7 @@ def _work(folder: SessionFolder, logs: Path) -> Work:
             f"not to {target.account_id}.",
             remedy="Use the credentials of that account.",
         )
+    write_whole(folder.providers, json.dumps(dict(target.providers)))
     workspace_files(folder, stack_config(record.request, record.block))
     environment = engine_environment(folder, target.engine_environment)
     os.environ.pop(PASSPHRASE, None)

@@ -9,4 +9,4 @@ from planning.catalogue import load
 
 def write_report(folder: SessionFolder, record: Record) -> None:
     """Write report.json and report.html. Raises MachineInTheWay."""
-    write(build(record, load(), versions()), folder.root)
+    write(build(record, load(), versions(folder)), folder.root)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -26,7 +28,8 @@ _READS = re.compile(r"^(Describe|Get|List|Head|Search|Lookup|Query|Scan|Select|B
 class Call:
     """One call. `parameters` are as boto3 names them; `mutating` says that the action can change something.
 
-    A mutating call with a `status` of 400 or more was refused; a dry run is never mutating.
+    A mutating call with a `status` of 400 or more was refused; a dry run is never mutating. `by` is the part of the
+    product that called: provider, runner, purchase or sweep.
     """
 
     when: datetime
@@ -37,6 +40,7 @@ class Call:
     mutating: bool
     parameters: Mapping[str, object]
     status: int
+    by: str = "other"
 
     @property
     def changed_something(self) -> bool:
@@ -61,6 +65,12 @@ class CallLog:
         """All calls so far."""
         with self._world.lock:
             return tuple(self._calls)
+
+    def summary(self) -> str:
+        """All actions as JSON: `action` (service:Action), `by` (provider, runner, purchase, sweep, other), `count`."""
+        counts = Counter((f"{call.service}:{call.action}", call.by) for call in self.calls)
+        rows = [{"action": action, "by": by, "count": count} for (action, by), count in sorted(counts.items())]
+        return json.dumps(rows, indent=1) + "\n"
 
     def record(self) -> Undo:
         """Record every action that moto answers from now on; returns how to stop that."""
@@ -91,6 +101,7 @@ class CallLog:
         call = Call(
             when=self._world.now,
             principal=principal_of(user_agent),
+            by=_part(user_agent),
             service=request.service,
             action=request.action,
             region=request.region,
@@ -103,6 +114,13 @@ class CallLog:
             self._world.note("aws", service=call.service, action=call.action)
             for tell in self.on_change:
                 tell(call)
+
+
+def _part(user_agent: str) -> str:
+    if principal_of(user_agent) == "pulumi":
+        return "provider"
+    named = re.search(r"rentblock/(\w+)", user_agent)
+    return named[1] if named else "other"
 
 
 def principal_of(user_agent: str) -> Principal:

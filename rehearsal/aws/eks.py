@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Mapping
-from typing import cast
+from copy import copy
+from typing import TypeVar, cast
 
 from moto.core.utils import camelcase_to_underscores
 from moto.ec2.models import EC2Backend, ec2_backends
@@ -12,11 +13,13 @@ from moto.eks.models import Cluster, EKSBackend, Nodegroup, eks_backends
 
 from rehearsal.aws.clock import utcnow
 from rehearsal.aws.eks_contents import ClusterContents
+from rehearsal.aws.eks_creations import Creations
 from rehearsal.aws.node_groups import NodeGroups
 from rehearsal.aws.operations import Request, refuse
 from rehearsal.delays import Refusal
 
 Answer = Mapping[str, object]
+T = TypeVar("T")
 
 # What moto's cluster does not know it keeps as attributes, from which moto's serialiser reads.
 _KEPT = {
@@ -36,8 +39,11 @@ _NETWORK: dict[str, object] = {"serviceIpv4Cidr": "172.20.0.0/16", "ipFamily": "
 class EksOperations:
     """Each public method is an operation of EKS."""
 
-    def __init__(self, groups: NodeGroups, contents: ClusterContents, refusals: Mapping[str, Refusal]) -> None:
+    def __init__(
+        self, groups: NodeGroups, contents: ClusterContents, creations: Creations, refusals: Mapping[str, Refusal]
+    ) -> None:
         self._groups = groups
+        self._creations = creations
         self._contents = contents
         self._refusals = refusals
         self._updates: dict[str, dict[str, object]] = {}
@@ -69,7 +75,13 @@ class EksOperations:
             setattr(cluster, camelcase_to_underscores(name), _given(request, name, default))
         _put_into_vpc(cluster, request)
         self._contents.open(cluster, request)
+        cluster.status, issues = self._creations.begin("cluster", cluster.name, cluster.name)
+        setattr(cluster, "health", {"issues": issues})  # noqa: B010  (moto's serialiser reads it, its class lacks it)
         return {"cluster": cluster}
+
+    def describe_cluster(self, request: Request) -> Answer:
+        cluster = _eks(request).describe_cluster(request.text("name"))
+        return {"cluster": _as_seen(cluster, self._creations.first_look("cluster", cluster.name, cluster.name))}
 
     def update_cluster_config(self, request: Request) -> Answer:
         cluster = _eks(request).describe_cluster(request.text("name"))
@@ -98,7 +110,14 @@ class EksOperations:
     def create_nodegroup(self, request: Request) -> Answer:
         group = self._groups.create(request)
         self._contents.admit_nodes(_eks(request).describe_cluster(group.cluster_name), group.node_role)
+        group.status, issues = self._creations.begin("nodegroup", group.cluster_name, group.nodegroup_name)
+        group.health = {"issues": issues}
         return {"nodegroup": group}
+
+    def describe_nodegroup(self, request: Request) -> Answer:
+        group = self._nodegroup(request)
+        first = self._creations.first_look("nodegroup", group.cluster_name, group.nodegroup_name)
+        return {"nodegroup": _as_seen(group, first)}
 
     def update_nodegroup_config(self, request: Request) -> Answer:
         group = self._nodegroup(request)
@@ -166,6 +185,15 @@ class EksOperations:
 
 def _eks(request: Request) -> EKSBackend:
     return eks_backends[request.account_id][request.region]
+
+
+def _as_seen(item: T, first_look: bool) -> T:
+    """The cluster or node group as EKS shows it."""
+    if not first_look:
+        return item
+    shown = copy(item)
+    shown.status = "CREATING"  # type: ignore[attr-defined]
+    return shown
 
 
 def _clusters(request: Request) -> set[str]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from moto.eks.models import Cluster
 
 from rehearsal.aws.clock import utcnow
+from rehearsal.aws.eks_creations import Creations
 from rehearsal.aws.operations import Request, refuse
 from rehearsal.delays import Refusal
 
@@ -94,11 +95,13 @@ class AddonOperations:
     def __init__(
         self,
         contents: ClusterContents,
+        creations: Creations,
         refusals: Mapping[str, Refusal],
         versions: Mapping[str, str],
         cluster_versions: Collection[str],
     ) -> None:
         self._contents = contents
+        self._creations = creations
         self._refusals = refusals
         self._versions = versions
         self._cluster_versions = cluster_versions
@@ -107,12 +110,13 @@ class AddonOperations:
         contents, name = self._contents.of(request), request.text("addonName")
         if name in contents.addons:
             raise refuse(self._refusals["exists"], kind="addon", name=name)
+        status, issues = self._creations.begin("addon", contents.cluster.name, name)
         contents.addons[name] = {
             "addonName": name,
             "clusterName": request.text("clusterName"),
-            "status": "ACTIVE",
+            "status": status,
             "addonVersion": request.text("addonVersion") or self._default_version(name),
-            "health": {"issues": []},
+            "health": {"issues": issues},
             "addonArn": f"{contents.cluster.arn.replace(':cluster/', ':addon/')}/{name}",
             "createdAt": utcnow(),
             "modifiedAt": utcnow(),
@@ -122,7 +126,9 @@ class AddonOperations:
         return {"addon": contents.addons[name]}
 
     def describe_addon(self, request: Request) -> Answer:
-        return {"addon": self._addon(request)}
+        addon = self._addon(request)
+        first = self._creations.first_look("addon", request.text("clusterName"), request.text("addonName"))
+        return {"addon": {**addon, "status": "CREATING"} if first else addon}
 
     def list_addons(self, request: Request) -> Answer:
         return {"addons": sorted(self._contents.of(request).addons)}

@@ -106,7 +106,7 @@ class NodeGroups:
         group.ami_type = request.text("amiType") or "AL2023_x86_64_STANDARD"
         group.release_version = request.text("releaseVersion") or f"{group.version}.0-20261001"
         # Shown only if it was given: pulumi-aws replaces a group whose remote access changes.
-        group.remote_access = request.record("remoteAccess") or None
+        group.remote_access = cast("dict[str, str]", request.parameters.get("remoteAccess"))
         if template and template.instance_type:
             group.instance_types = []
         self._give_instances(group, request.account_id)

@@ -127,7 +127,7 @@ def guard(guards: object, response_class: type[BaseResponse]) -> Undo:
 
 
 def correct(corrections: object, response_class: type[BaseResponse]) -> Undo:
-    """Let each public method of `corrections` change what moto's own method of that name has made, before it is sent."""
+    """Let each public method of `corrections` change what moto's method of that name has made, before it is sent."""
 
     def corrected(change: Callable[[Request], None], moto_method: ResponseMethod) -> ResponseMethod:
         def answer(response: BaseResponse) -> object:

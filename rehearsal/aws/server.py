@@ -32,9 +32,11 @@ from rehearsal.aws.cluster_versions import ClusterVersionOperations
 from rehearsal.aws.ec2_corrections import Ec2Corrections
 from rehearsal.aws.eks import EksOperations
 from rehearsal.aws.eks_contents import AccessEntryOperations, AddonOperations, ClusterContents
+from rehearsal.aws.eks_creations import Creations
 from rehearsal.aws.fleet import Fleet
 from rehearsal.aws.instances import InstanceOperations
 from rehearsal.aws.inventory import Existing, inventory
+from rehearsal.aws.leftovers import LeftoverInterface
 from rehearsal.aws.meter import Meter
 from rehearsal.aws.network import NetworkGuards
 from rehearsal.aws.node_groups import NodeGroups
@@ -42,7 +44,7 @@ from rehearsal.aws.node_images import NodeImageParameters
 from rehearsal.aws.operations import correct, guard, serve
 from rehearsal.aws.pod_identity import PodIdentityOperations
 from rehearsal.aws.staged_weights import stage
-from rehearsal.delays import Constants, load_constants
+from rehearsal.delays import Constants, Scenario, load_constants
 from rehearsal.world import World
 
 ACCOUNT_ID = "123456789012"
@@ -80,7 +82,9 @@ class SimulatedAws:
         scaling = AutoScaling(world, self.fleet, refusals, ACCOUNT_ID)
         contents = ClusterContents(refusals)
         versions = {name: addon.version for name, addon in constants.addons.items()}
-        self._eks = EksOperations(NodeGroups(world, self.blocks, scaling, refusals), contents, refusals)
+        self.creations = Creations()
+        groups = NodeGroups(world, self.blocks, scaling, refusals)
+        self._eks = EksOperations(groups, contents, self.creations, refusals)
         cluster_versions = constants.cluster_versions
         self._stop = ExitStack()
         for operations, response_class in (
@@ -89,7 +93,7 @@ class SimulatedAws:
             (AutoScalingOperations(scaling), AutoScalingResponse),
             (self._eks, EKSResponse),
             (ClusterVersionOperations(world, cluster_versions), EKSResponse),
-            (AddonOperations(contents, refusals, versions, cluster_versions), EKSResponse),
+            (AddonOperations(contents, self.creations, refusals, versions, cluster_versions), EKSResponse),
             (AccessEntryOperations(contents, refusals), EKSResponse),
             (PodIdentityOperations(contents, refusals), EKSResponse),
         ):
@@ -127,6 +131,17 @@ class SimulatedAws:
     def on_new_cluster(self) -> list[Callable[[], None]]:
         """Told that a cluster is being made, before anyone can reach its control plane."""
         return self._eks.on_new_cluster
+
+    def call_record(self) -> str:
+        """The AWS API actions that were called, with count and caller, as JSON. A least policy is made from it."""
+        return self._calls.summary()
+
+    def apply(self, scenario: Scenario) -> None:
+        """Let happen what a scenario lets go wrong in AWS."""
+        for name, count in scenario.failed_creations.items():
+            self.creations.fail(name, count)
+        if scenario.leftover_interface:
+            self._calls.on_change.append(LeftoverInterface(ACCOUNT_ID).after_call)
 
     def operation_ended(self) -> None:
         """To be called when an engine operation has ended, after the world has jumped to its end: see `Meter`."""

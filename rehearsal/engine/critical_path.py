@@ -74,8 +74,8 @@ def critical_path(
     """How long an operation took that turned the state `before` into `after`.
 
     `duration` gives the length of a delay by name; it is asked once a mutation, in the order of kinds and URNs, so that
-    draws repeat. What was not mutated costs nothing, and so does a step that failed, which no state shows. Deletions come
-    after everything else, as in the engine.
+    draws repeat. What was not mutated costs nothing, and so does a step that failed, which no state shows. Deletions
+    come after everything else, as in the engine.
     """
     lengths: dict[bool, dict[str, timedelta]] = {False: {}, True: {}}
     for mutation in sorted(set(mutations), key=lambda one: (one.kind, one.urn)):

@@ -1,7 +1,7 @@
 """The shape of a Pulumi package, read in two ways: from a provider's schema and from an installed Python SDK.
 
-A shape is a flat mapping such as `inputs.scalingConfig.minSize` -> `integer!`, where `!` means required, `[]` a list and
-`{}` a map. Two packages agree when their shapes are equal.
+A shape is a flat mapping such as `inputs.scalingConfig.minSize` -> `integer!`, where `!` means required, `[]` a list
+and `{}` a map. Two packages agree when their shapes are equal.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ def _package_kind(annotation: Any, names: Mapping[str, Any]) -> tuple[str, type 
     if origin in (pulumi.Output,):
         return _package_kind(arguments[0], names)
     if origin in (typing.Union, UnionType):
-        # Input[T] is T | Awaitable[T] | Output[T], Optional[T] is T | None; of several shapes the first is the main one.
+        # Input[T] is T | Awaitable[T] | Output[T], Optional[T] is T | None; the first of several shapes counts.
         return _package_kind(arguments[0], names)
     if origin in (Sequence, list):
         kind, nested = _package_kind(arguments[0], names)

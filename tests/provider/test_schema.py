@@ -19,8 +19,8 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning:pulumi_aws"),
 ]
 
-# Upstream added these after 6.34.0, the version that is built. If the program used one of them, each `up` of a rehearsal
-# would fail: the provider refuses unknown inputs.
+# Upstream added these after 6.34.0, the version that is built. If the program used one of them, each `up` of a
+# rehearsal would fail: the provider refuses unknown inputs.
 NEWER_UPSTREAM = (
     r"aws:ec2/launchTemplate:LaunchTemplate .*\.networkInterfaces\.enaQueueCount",
     r"aws:ec2/route:Route .*\.odbNetworkArn",
