@@ -61,8 +61,6 @@ class Platform(pulumi.ComponentResource):
             f"{name}-nodes",
             NodeGroupsArgs(
                 cluster_name=self.cluster.cluster_name,
-                cluster_security_group_id=self.cluster.security_group_id,
-                vpc_id=self.network.vpc_id,
                 subnet_id=self.network.gpu_subnet_id,
                 instance_type=settings.instance_type,
                 instance_count=settings.instance_count,

@@ -80,22 +80,13 @@ def test_gpus_on_demand_take_the_same_shape_without_market_and_reservation(on_de
     assert len(on_demand.calls) == 1
 
 
-def test_several_nodes_get_efa_and_a_group_that_names_itself(two_nodes: Any) -> None:
-    run = two_nodes
-    interfaces = run.one("aws:ec2/launchTemplate:LaunchTemplate", "-gpu").inputs["networkInterfaces"]
-    assert [card["networkCardIndex"] for card in interfaces] == list(range(17))
-    assert [card["interfaceType"] for card in interfaces] == ["interface", *["efa-only"] * 16]
-    assert {tuple(card["securityGroups"]) for card in interfaces} == {("sg-cluster", "session-nodes-efa-id")}
-    rule = run.one("aws:vpc/securityGroupEgressRule:SecurityGroupEgressRule").inputs
-    assert rule["securityGroupId"] == rule["referencedSecurityGroupId"] == "session-nodes-efa-id"
-    assert run.one("aws:eks/nodeGroup:NodeGroup", "-gpu").inputs["scalingConfig"]["maxSize"] == 2
-    assert run.one("kubernetes:helm.sh/v3:Release").inputs["values"]["replicas"] == 2
-
-
-def test_one_node_uses_no_efa(dev: Any) -> None:
-    assert not dev.of("aws:ec2/securityGroup:SecurityGroup")
-    for template in dev.of("aws:ec2/launchTemplate:LaunchTemplate"):
+def test_several_nodes_have_the_interfaces_that_eks_gives_them(two_nodes: Any) -> None:
+    """Each node serves a whole copy of the model, so no traffic needs EFA: 16 more interfaces would serve nothing."""
+    assert two_nodes.one("aws:eks/nodeGroup:NodeGroup", "-gpu").inputs["scalingConfig"]["maxSize"] == 2
+    assert two_nodes.one("kubernetes:helm.sh/v3:Release").inputs["values"]["replicas"] == 2
+    for template in two_nodes.of("aws:ec2/launchTemplate:LaunchTemplate"):
         assert "networkInterfaces" not in template.inputs
+    assert not [request for request in two_nodes.requests if "security" in request.type.lower()]
 
 
 def test_the_system_group_carries_what_must_run_before_the_block(dev: Any) -> None:
@@ -189,7 +180,6 @@ def test_every_in_cluster_resource_goes_down_with_the_control_plane_and_no_aws_r
 
 
 def test_no_rule_lets_the_world_in(dev: Any, on_demand: Any, two_nodes: Any) -> None:
-    assert two_nodes.of("aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule")
     for run in (dev, on_demand, two_nodes):
         for request in run.requests:
             assert "ingress" not in request.inputs

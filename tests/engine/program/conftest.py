@@ -33,7 +33,7 @@ with warnings.catch_warnings():
     import pulumi_kubernetes as k8s
 
     # Services are loaded when they are first touched, which is not safe while the eks provider's thread does the same.
-    assert all((aws.cloudwatch.LogGroup, aws.ec2.Vpc, aws.eks.Cluster, aws.iam.Role, aws.vpc.SecurityGroupIngressRule))
+    assert all((aws.cloudwatch.LogGroup, aws.ec2.Vpc, aws.eks.Cluster, aws.iam.Role))
     assert all((k8s.apps.v1.DaemonSet, k8s.core.v1.Namespace, k8s.helm.v3.Release))
 
 PROJECT = Path(__file__).resolve().parents[3]
@@ -44,7 +44,6 @@ CONFIG: Mapping[str, str | list[str]] = {
     "capacity": "block",
     "reservationId": "cr-0123456789abcdef0",
     "instanceType": "p6-b300.48xlarge",
-    # Two nodes talk by EFA, which brings a security group with rules of ours.
     "instanceCount": "2",
     "model": "kimi-k3",
     "endpointPublicAccessCidrs": ["203.0.113.7/32"],
