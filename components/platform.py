@@ -43,6 +43,7 @@ class Platform(pulumi.ComponentResource):
                 region=settings.region,
                 gpu_zone_id=settings.availability_zone_id,
                 second_zone_id=settings.second_zone_id,
+                zone_problem=" ".join(str(found) for found in settings.zone_problems),
             ),
             opts=own,
         )

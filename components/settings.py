@@ -35,7 +35,7 @@ class SettingsError(pulumi.RunError):
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = tuple(problems)
-        lines = (f"  {found.key}: {found.what}. {found.remedy}." for found in problems)
+        lines = (f"  {found}" for found in problems)
         super().__init__("\n".join((f"{len(problems)} problem(s) in the configuration, nothing was created:", *lines)))
 
 
@@ -67,12 +67,16 @@ class Lookup(Protocol):
 @dataclass(frozen=True, kw_only=True)
 class Settings:
     """A configuration without a problem. `reservation_id` None: on demand. `weights` None: from the hub.
-    `weights_kms_key_arn` None: reading them takes no key of the customer's."""
+    `weights_kms_key_arn` None: reading them takes no key of the customer's.
+
+    `second_zone_id` is the zone of the second subnet of a new stack. It is None while `zone_problems` is not empty: AWS
+    did not list both zones. A new stack cannot be created then. An existing stack needs no list: its subnets stay."""
 
     region: str
     reservation_id: str | None
     availability_zone_id: str
-    second_zone_id: str
+    second_zone_id: str | None
+    zone_problems: tuple[Problem, ...]
     instance_type: InstanceType
     instance_count: int
     model: Model
@@ -111,15 +115,17 @@ def judge(raw: Mapping[str, object], lookup: Lookup, *, stack: str | None = None
     problems += _any_address_problems(file)
     instance_type, model, found = _what_to_serve(file)
     problems += found
-    zones, found = _zones(file, lookup)
+    zone_id, found = _gpu_zone(file, lookup)
     problems += found
-    if problems or not (file.region and instance_type and model and file.endpoint_public_access_cidrs and zones):
-        raise SettingsError(problems)
+    second_zone_id, zone_problems = _second_zone(file.region, zone_id, lookup) if zone_id else (None, [])
+    if problems or not (file.region and instance_type and model and file.endpoint_public_access_cidrs and zone_id):
+        raise SettingsError([*problems, *zone_problems])
     return Settings(
         region=file.region,
         reservation_id=file.reservation_id,
-        availability_zone_id=zones[0],
-        second_zone_id=zones[1],
+        availability_zone_id=zone_id,
+        second_zone_id=second_zone_id,
+        zone_problems=tuple(zone_problems),
         instance_type=instance_type,
         instance_count=file.instance_count,
         model=model,
@@ -207,8 +213,8 @@ def _what_to_serve(file: StackFile) -> tuple[InstanceType | None, Model | None, 
     return instance_type, model, problems
 
 
-def _zones(file: StackFile, lookup: Lookup) -> tuple[tuple[str, str] | None, list[Problem]]:
-    """The zone of the GPUs and another one, and what is wrong with the reservation or the zone."""
+def _gpu_zone(file: StackFile, lookup: Lookup) -> tuple[str | None, list[Problem]]:
+    """The zone of the GPUs, and what is wrong with the region or the reservation."""
     if file.region is None:
         return None, []
     if OTHER_PARTITIONS.match(file.region):
@@ -219,28 +225,32 @@ def _zones(file: StackFile, lookup: Lookup) -> tuple[tuple[str, str] | None, lis
         load().place(file.region)
     except UnknownName as error:
         return None, [problem("region", str(error))]
-    problems: list[Problem] = []
-    zone_id = file.availability_zone_id
-    if file.capacity == "block" and file.reservation_id:
-        try:
-            reservation = lookup.reservation(file.region, file.reservation_id)
-        except LookupFailed as error:
-            return None, [problem("reservationId", f"AWS did not show {file.reservation_id}: {error}")]
-        problems += _reservation_problems(file, reservation)
-        zone_id = reservation.availability_zone_id
-    if zone_id is None:
-        return None, problems
+    if file.capacity != "block" or not file.reservation_id:
+        return file.availability_zone_id, []
     try:
-        zone_ids = lookup.zone_ids(file.region)
+        reservation = lookup.reservation(file.region, file.reservation_id)
     except LookupFailed as error:
-        return None, [*problems, problem("region", f"AWS did not list the zones of {file.region}: {error}")]
+        what = f"AWS did not show {file.reservation_id} in {file.region}: {error}"
+        remedy = "Check the id, and set region to the region in which the block was bought"
+        return None, [Problem(key="reservationId", what=what, remedy=remedy)]
+    return reservation.availability_zone_id, list(_reservation_problems(file, reservation))
+
+
+def _second_zone(region: str | None, zone_id: str, lookup: Lookup) -> tuple[str | None, list[Problem]]:
+    """Another zone than `zone_id`, for a new stack; None and the reasons if a new stack cannot have two zones."""
+    try:
+        zone_ids = lookup.zone_ids(region or "")
+    except LookupFailed as error:
+        remedy = "Allow ec2:DescribeAvailabilityZones and run the command again"
+        return None, [Problem(key="region", what=f"AWS did not list the zones of {region}: {error}", remedy=remedy)]
     if zone_id not in zone_ids:
-        what = f"{zone_id} is not among {', '.join(sorted(zone_ids))}"
-        return None, [*problems, problem("availabilityZoneId", what)]
+        what = f"{zone_id} is not among the zones of {region} that EKS can use: {', '.join(sorted(zone_ids)) or 'none'}"
+        return None, [problem("availabilityZoneId", what)]
     others = sorted(set(zone_ids) - {zone_id})
     if not others:
-        return None, [*problems, problem("availabilityZoneId", f"EKS needs two zones, AWS lists only {zone_id}")]
-    return (zone_id, others[0]), problems
+        what = f"EKS needs two zones, and AWS lists only {zone_id} in {region}"
+        return None, [problem("availabilityZoneId", what)]
+    return others[0], []
 
 
 def _reservation_problems(file: StackFile, reservation: Reservation) -> Iterator[Problem]:

@@ -45,6 +45,9 @@ class Problem:
     what: str
     remedy: str
 
+    def __str__(self) -> str:
+        return f"{self.key}: {self.what}. {self.remedy}."
+
 
 def problem(key: str, what: str) -> Problem:
     """A problem with the key's usual remedy."""

@@ -105,7 +105,9 @@ def require_system_nodes(target: Target, block: Block) -> None:
 def require_a_stack(target: Target, request: RentRequest, block: Block) -> None:
     """Raise InvalidRequest, with everything that the program would refuse about a session on `block`."""
     try:
-        judge(stack_config(request, block), _AsBought(target=target, block=block))
+        settings = judge(stack_config(request, block), _AsBought(target=target, block=block))
+        if settings.zone_problems:
+            raise SettingsError(settings.zone_problems)
     except SettingsError as error:
         problems = "; ".join(f"{found.key}: {found.what}. {found.remedy}" for found in error.problems)
         raise InvalidRequest(

@@ -206,8 +206,7 @@ def test_a_reservation_by_the_hour_makes_no_sense() -> None:
         (Aws(state="expired"), "reservationId", "is expired"),
         (Aws(state="payment-pending"), "reservationId", "a payment can take AWS 12 hours"),
         (Aws(state="payment-failed"), "reservationId", "is payment-failed"),
-        (Aws(zone_id="usw2-lax1-az1"), "availabilityZoneId", "usw2-lax1-az1 is not among"),
-        (Aws(silent=True), "reservationId", "No credentials"),
+        (Aws(silent=True), "reservationId", "AWS did not show cr-0123456789abcdef0 in us-west-2: No credentials"),
     ],
 )
 def test_what_aws_says_against_a_reservation_is_told(aws: Aws, key: str, says: str) -> None:
@@ -227,15 +226,29 @@ def test_a_stated_zone_must_be_the_reservations() -> None:
     assert "the reservation is in usw2-az2" in found["availabilityZoneId"]
 
 
-def test_an_unreachable_aws_is_told_once_for_a_gpu_by_the_hour() -> None:
-    found = problems(BY_THE_HOUR, Aws(silent=True))
-    assert list(found) == ["region"]
-    assert "No credentials" in found["region"]
-
-
-def test_a_region_with_a_single_zone_is_told() -> None:
-    found = problems(BLOCK, Aws(zones=("usw2-az2",)))
-    assert list(found) == ["availabilityZoneId"]
+@pytest.mark.parametrize(
+    ("raw", "aws", "key", "says"),
+    [
+        (BY_THE_HOUR, Aws(silent=True), "region", "did not list the zones of sa-east-1: No credentials"),
+        (
+            BLOCK,
+            Aws(zone_id="usw2-lax1-az1"),
+            "availabilityZoneId",
+            "usw2-lax1-az1 is not among the zones of us-west-2",
+        ),
+        (BLOCK, Aws(zones=("usw2-az2",)), "availabilityZoneId", "AWS lists only usw2-az2 in us-west-2"),
+        (BLOCK, Aws(zones=()), "availabilityZoneId", "that EKS can use: none"),
+    ],
+)
+def test_a_missing_zone_is_a_problem_of_a_new_stack_only(
+    raw: Mapping[str, object], aws: Aws, key: str, says: str
+) -> None:
+    settings = judge(raw, aws)
+    assert settings.second_zone_id is None
+    [problem] = settings.zone_problems
+    assert problem.key == key
+    assert says in str(problem)
+    assert {key, "logRetentionDays"} == set(problems({**raw, "logRetentionDays": "8"}, aws))
 
 
 def test_a_malformed_key_does_not_hide_what_aws_says_about_others() -> None:
