@@ -111,6 +111,7 @@ class Platform(pulumi.ComponentResource):
                 instance_type=settings.instance_type,
                 instance_count=settings.instance_count,
                 weights=settings.weights,
+                image=settings.image,
                 after=before_the_pod,
             ),
             opts=inside,

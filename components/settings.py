@@ -16,6 +16,7 @@ from typing import Protocol
 import pulumi
 from pulumi.runtime.config import CONFIG
 
+from components.images import ModelImage, pull_reference
 from components.stack_file import ANY_ADDRESS_SENTENCE, REQUIRED, Problem, StackFile, each_key, problem
 from planning.catalogue import InstanceType, Model, UnknownName, fits, load
 
@@ -83,6 +84,7 @@ class Settings:
     endpoint_public_access_cidrs: tuple[str, ...]
     weights: str | None
     weights_kms_key_arn: str | None
+    image: ModelImage
     log_retention_days: int
 
 
@@ -132,6 +134,13 @@ def judge(raw: Mapping[str, object], lookup: Lookup, *, stack: str | None = None
         endpoint_public_access_cidrs=file.endpoint_public_access_cidrs,
         weights=file.weights,
         weights_kms_key_arn=file.weights_kms_key_arn,
+        image=ModelImage(
+            # What somebody verified for the catalogue wins over what a session looked up.
+            reference=pull_reference(
+                model.image, digest=model.image_digest or file.image_digest or "", prefix=file.image_registry_prefix
+            ),
+            pull_secret=file.image_pull_secret,
+        ),
         log_retention_days=file.log_retention_days,
     )
 

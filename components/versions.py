@@ -64,11 +64,6 @@ class NodeAmiPin(Pin):
     variant: NodeAmi
 
 
-def image_reference(tag: str, digest: str) -> str:
-    """`repository:tag@sha256:...`, or the bare tag while its digest is not known."""
-    return f"{tag}@{digest}" if digest else tag
-
-
 def unverified_pins(model: str | None = None) -> tuple[Pin, ...]:
     """All pins that could not be verified where they were chosen; of the catalogue's models those of `model`, or all.
 

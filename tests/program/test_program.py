@@ -89,6 +89,14 @@ def test_several_nodes_have_the_interfaces_that_eks_gives_them(two_nodes: Any) -
     assert not [request for request in two_nodes.requests if "security" in request.type.lower()]
 
 
+def test_the_model_server_is_pulled_as_the_stack_file_says(program: Any, configuration: Any) -> None:
+    digest = f"sha256:{'0a' * 32}"
+    settings = {"imageRegistryPrefix": "mirror.example/hub", "imagePullSecret": "hub", "imageDigest": digest}
+    values = program({**configuration, **settings}).one("kubernetes:helm.sh/v3:Release").inputs["values"]
+    assert values["image"] == f"mirror.example/hub/vllm/vllm-openai:v0.29.0@{digest}"
+    assert values["imagePullSecrets"] == ["hub"]
+
+
 def test_the_system_group_carries_what_must_run_before_the_block(dev: Any) -> None:
     group = dev.one("aws:eks/nodeGroup:NodeGroup", "-system")
     assert group.inputs["nodeGroupName"] == "system"

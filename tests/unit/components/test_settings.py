@@ -1,7 +1,7 @@
 """Each way in which a configuration can be wrong, its key and its remedy."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -135,6 +135,10 @@ def test_an_empty_configuration_names_all_that_is_missing_at_once() -> None:
                 KEY.replace("us-west-2", "us-east-1"): "the key is in us-east-1",
             }.items()
         ),
+        ({"imageRegistryPrefix": "https://mirror.example"}, "imageRegistryPrefix", "without https://"),
+        ({"imageRegistryPrefix": "mirror.example/"}, "imageRegistryPrefix", "without https://"),
+        ({"imagePullSecret": "My_Secret"}, "imagePullSecret", "kubernetes.io/dockerconfigjson"),
+        ({"imageDigest": "v0.29.0"}, "imageDigest", "sha256: and 64 hex digits"),
         ({"logRetentionDays": "8"}, "logRetentionDays", "no retention of 8 days"),
     ],
 )
@@ -148,6 +152,23 @@ def test_a_wrong_key_is_named_with_its_remedy(changes: dict[str, object], key: s
 def test_a_key_for_the_weights_is_taken_by_its_arn(key: str) -> None:
     assert judge({**BLOCK, "weights": WEIGHTS, "weightsKmsKeyArn": key}, Aws()).weights_kms_key_arn == key
     assert judge({**BLOCK, "weights": WEIGHTS}, Aws()).weights_kms_key_arn is None
+
+
+def test_the_image_of_a_stack_is_the_catalogues_from_the_stacks_registry_by_the_stacks_digest() -> None:
+    tag, digest = load().model("kimi-k3").image, f"sha256:{'0a' * 32}"
+    assert judge(BLOCK, Aws()).image.reference == tag
+    assert judge({**BLOCK, "imageDigest": digest}, Aws()).image.reference == f"{tag}@{digest}"
+    settings = {"imageDigest": digest, "imageRegistryPrefix": "mirror.example:5000/hub", "imagePullSecret": "mirror"}
+    image = judge({**BLOCK, **settings}, Aws()).image
+    assert (image.reference, image.pull_secret) == (f"mirror.example:5000/hub/{tag}@{digest}", "mirror")
+
+
+def test_a_digest_of_the_catalogue_wins(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = load()
+    verified = replace(known.model("kimi-k3"), image_digest=f"sha256:{'0b' * 32}")
+    monkeypatch.setattr("components.settings.load", lambda: replace(known, models={"kimi-k3": verified}))
+    found = judge({**BLOCK, "imageDigest": f"sha256:{'0a' * 32}"}, Aws()).image.reference
+    assert found == f"{verified.image}@{verified.image_digest}"
 
 
 @pytest.mark.parametrize("stack", ["team.prod", "-team", "_team", ".team", "a" * 101, "équipe", "team\n", ""])
