@@ -53,7 +53,8 @@ class Target:
     `account_id` is the account that is expected; `refusals.check_account` compares it with what STS says.
     `engine_environment` is laid over this process's own environment for Pulumi and its plugins (`PULUMI_HOME`,
     `PULUMI_BACKEND_URL`, ...); the processes of a rehearsal already live in a scrubbed one.
-    `home` is where sessions are kept (`RENTBLOCK_HOME`).
+    `home` is where sessions are kept (`RENTBLOCK_HOME`). `registry_mirror_url` answers for every image registry; None:
+    each registry answers for itself.
     """
 
     mode: Mode
@@ -64,6 +65,7 @@ class Target:
     clock: Clock
     home: Path
     engine_environment: Mapping[str, str]
+    registry_mirror_url: str | None = None
     _clients: dict[tuple[str, str, int], BaseClient] = field(default_factory=dict, repr=False, compare=False)
 
     def in_region(self, region: str) -> "Target":

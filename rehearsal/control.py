@@ -37,6 +37,7 @@ class WorldAddress:
     endpoint_url: str
     region: str
     account_id: str
+    registry_url: str
 
     def write(self, file: Path) -> None:
         file.touch(mode=0o600)

@@ -29,6 +29,7 @@ from rehearsal.model_server import Flaw
 from rehearsal.providers.operations import OperationLog
 from rehearsal.providers.server import Providers, start_providers
 from rehearsal.reaper import start_reaper
+from rehearsal.registry import RegistryMirror
 from rehearsal.reuse import Reuse
 from rehearsal.world import DEFAULT_START, World
 from toolchain import Toolchain, install_plugin
@@ -136,7 +137,9 @@ def running_world(
         operations = OperationLog(world.draw)
         providers = start_providers(aws.url, cluster.kubeconfig_json, operations)
         ending.callback(providers.stop)
-        yield _running(ending, world, aws, cluster, kubelet, operations, providers, folder, world_id)
+        registry = RegistryMirror(constants.images)
+        ending.callback(registry.stop)
+        yield _running(ending, world, aws, cluster, kubelet, operations, providers, registry, folder, world_id)
 
 
 def _start_servers(
@@ -160,6 +163,7 @@ def _running(
     kubelet: Kubelet,
     operations: OperationLog,
     providers: Providers,
+    registry: RegistryMirror,
     folder: WorldFolder,
     world_id: str,
 ) -> RunningWorld:
@@ -179,6 +183,7 @@ def _running(
             endpoint_url=aws.url,
             region=REGION,
             account_id=ACCOUNT_ID,
+            registry_url=registry.url,
         ),
         environment=child_environment(
             world_id=world_id,

@@ -66,4 +66,5 @@ def world_target() -> Target:
         clock=WorldClock(address),
         home=Path(os.environ["RENTBLOCK_HOME"]),
         engine_environment={name: value for name, value in os.environ.items() if name.startswith("PULUMI_")},
+        registry_mirror_url=address.registry_url,
     )

@@ -138,7 +138,7 @@ def _work(folder: SessionFolder, logs: Path) -> Work:
             f"not to {target.account_id}.",
             remedy="Use the credentials of that account.",
         )
-    workspace_files(folder, stack_config(record.request, record.block))
+    workspace_files(folder, stack_config(record.request, record.block, record.image_digest))
     environment = engine_environment(folder, target.engine_environment)
     os.environ.pop(PASSPHRASE, None)
     _wait_for_the_stack(environment["PULUMI_BACKEND_URL"], folder)
