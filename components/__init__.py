@@ -6,5 +6,6 @@ trust.py         who may take a role
 network.py, cluster.py, addons.py, node_groups.py, device_plugin.py, weights_access.py, vllm.py
                  one component each, its frozen Args beside it, pure builders for the requests it makes
 platform.py      wires them, in order; program.py: settings -> platform -> stack outputs
+next_step.py     what a person does after `pulumi up`
 No boto3, no clock, no environment here, and nothing that buys.
 """

@@ -294,6 +294,7 @@ def test_no_secret_is_in_any_request(dev: Any) -> None:
 
 def test_the_stack_tells_exactly_what_a_session_reads(dev: Any) -> None:
     outputs: dict[str, Any] = dict(dev.outputs)
+    assert outputs.pop("next_step")
     kubeconfig = outputs.pop("kubeconfig")
     assert kubeconfig["4dabf18193072939515e22adb298388d"] == "1b47061264138c4ac30d75fd1eb44270"  # Pulumi's mark: secret
     assert json.loads(kubeconfig["value"]) == {"kind": "Config"}
@@ -307,6 +308,22 @@ def test_the_stack_tells_exactly_what_a_session_reads(dev: Any) -> None:
         "service": "vllm",
         "served_model": "Kimi-K3",
     }
+
+
+def test_the_stack_says_how_to_start_its_nodes(two_nodes: Any, on_demand: Any) -> None:
+    by_hand = two_nodes.outputs["next_step"]
+    assert "When the block cr-0123456789abcdef0 has started" in by_hand
+    group = two_nodes.one("aws:eks/nodeGroup:NodeGroup", "-gpu").inputs
+    assert (
+        f"aws eks update-nodegroup-config --region us-west-2 --cluster-name {group['clusterName']} "
+        f"--nodegroup-name {group['nodeGroupName']} --scaling-config minSize=0,maxSize=2,desiredSize=2\n"
+    ) in by_hand
+    # Without it the next update would set the size back to 0, on paid time.
+    assert list(two_nodes.one("aws:eks/nodeGroup:NodeGroup", "-gpu").raw.ignoreChanges) == ["scalingConfig.desiredSize"]
+    assert "port-forward service/vllm 8000:8000" in by_hand
+    assert "Kimi-K3 at http://127.0.0.1:8000/v1" in by_hand
+    assert "reservation" not in on_demand.outputs["next_step"]
+    assert "They bill from then on" in on_demand.outputs["next_step"]
 
 
 def test_nothing_here_buys(dev: Any, on_demand: Any) -> None:

@@ -95,15 +95,15 @@ class Place:
         settings["config"] = {key: value for key, value in changed.items() if value is not None}
         file.write_text(yaml.safe_dump(settings), encoding="utf-8")
 
-    def client(self, service: str) -> Any:
+    def client(self, service: str, region: str = "us-west-2") -> Any:
         """boto3, behind Pulumi's back."""
         keys = {"aws_access_key_id": "other", "aws_secret_access_key": "other"}
         url = self.running.address.endpoint_url
-        return boto3.client(service, region_name="us-west-2", endpoint_url=url, **keys)  # type: ignore[call-overload]
+        return boto3.client(service, region_name=region, endpoint_url=url, **keys)  # type: ignore[call-overload]
 
-    def gpu_scaling(self, cluster: str) -> dict[str, int]:
+    def gpu_scaling(self, cluster: str, region: str = "us-west-2") -> dict[str, int]:
         """What the cloud says of the GPU group's size."""
-        group = self.client("eks").describe_nodegroup(clusterName=cluster, nodegroupName="gpu")["nodegroup"]
+        group = self.client("eks", region).describe_nodegroup(clusterName=cluster, nodegroupName="gpu")["nodegroup"]
         scaling: dict[str, int] = group["scalingConfig"]
         return scaling
 
