@@ -27,7 +27,7 @@ SECOND_CIDR = "10.0.32.0/20"
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkArgs:
-    """Zones by id (`usw2-az2`): zone names differ between accounts, a block's zone is told by id.
+    """Zones by id (`usw2-az2`): zone names differ between accounts, and AWS names a block's zone by its id.
 
     `second_zone_id` None: AWS did not list two zones, as `zone_problem` says. Only an existing stack can be updated.
     """

@@ -11,9 +11,10 @@ import pulumi_aws as aws
 
 from components import names
 from components.cluster import eks_provider
+from components.location import LookupFailed, Reservation
 from components.next_step import next_step
 from components.platform import Platform, PlatformArgs
-from components.settings import LookupFailed, Reservation, Settings, read_settings
+from components.settings import Settings, read_settings
 
 Answer = TypeVar("Answer")
 

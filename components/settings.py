@@ -11,24 +11,17 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import pulumi
 from pulumi.runtime.config import CONFIG
 
 from components.images import ModelImage, pull_reference
+from components.location import Lookup, gpu_zone, second_zone
 from components.stack_file import ANY_ADDRESS_SENTENCE, REQUIRED, Problem, StackFile, each_key, problem
 from planning.catalogue import InstanceType, Model, UnknownName, fits, load
 
-USABLE_STATES = ("scheduled", "active", "delayed")
-
 # https://docs.aws.amazon.com/eks/latest/APIReference/API_CreateCluster.html
 CLUSTER_NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,99}")
-
-# China, GovCloud, the European Sovereign Cloud, the isolated regions: refused, and not served by asking AWS for the
-# partition. That would correct the ARNs and no more: endpoints and service principals have other names in some of them,
-# and the catalogue knows no block there. https://docs.aws.amazon.com/IAM/latest/UserGuide/reference-arns.html
-OTHER_PARTITIONS = re.compile(r"cn-|us-gov-|eusc-|[a-z]{2}-iso")
 
 
 class SettingsError(pulumi.RunError):
@@ -38,31 +31,6 @@ class SettingsError(pulumi.RunError):
         self.problems = tuple(problems)
         lines = (f"  {found}" for found in problems)
         super().__init__("\n".join((f"{len(problems)} problem(s) in the configuration, nothing was created:", *lines)))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Reservation:
-    """What AWS says about a reservation. Its count is not here: AWS tells it only once the block is active."""
-
-    instance_type: str
-    availability_zone_id: str
-    state: str
-
-
-class LookupFailed(Exception):
-    """AWS did not answer a question about the configuration; the message is AWS's, as a part of a sentence."""
-
-    def __init__(self, said: str) -> None:
-        super().__init__(said.strip().rstrip("."))
-
-
-class Lookup(Protocol):
-    """What the settings ask AWS. Both methods raise LookupFailed."""
-
-    def reservation(self, region: str, reservation_id: str) -> Reservation: ...
-
-    def zone_ids(self, region: str) -> tuple[str, ...]:
-        """The Availability Zones in which EKS has control planes; no Local Zones."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,9 +85,9 @@ def judge(raw: Mapping[str, object], lookup: Lookup, *, stack: str | None = None
     problems += _any_address_problems(file)
     instance_type, model, found = _what_to_serve(file)
     problems += found
-    zone_id, found = _gpu_zone(file, lookup)
+    zone_id, found = gpu_zone(file, lookup)
     problems += found
-    second_zone_id, zone_problems = _second_zone(file.region, zone_id, lookup) if zone_id else (None, [])
+    second_zone_id, zone_problems = second_zone(file.region, zone_id, lookup) if file.region and zone_id else (None, [])
     if problems or not (file.region and instance_type and model and file.endpoint_public_access_cidrs and zone_id):
         raise SettingsError([*problems, *zone_problems])
     return Settings(
@@ -135,7 +103,7 @@ def judge(raw: Mapping[str, object], lookup: Lookup, *, stack: str | None = None
         weights=file.weights,
         weights_kms_key_arn=file.weights_kms_key_arn,
         image=ModelImage(
-            # What somebody verified for the catalogue wins over what a session looked up.
+            # A digest in the catalogue is verified, and wins over the one that a session looked up.
             reference=pull_reference(
                 model.image, digest=model.image_digest or file.image_digest or "", prefix=file.image_registry_prefix
             ),
@@ -220,65 +188,3 @@ def _what_to_serve(file: StackFile) -> tuple[InstanceType | None, Model | None, 
             remedy = "Choose a smaller model, or an instance type with more GPU memory"
             problems.append(Problem(key="model", what=fit.sentence, remedy=remedy))
     return instance_type, model, problems
-
-
-def _gpu_zone(file: StackFile, lookup: Lookup) -> tuple[str | None, list[Problem]]:
-    """The zone of the GPUs, and what is wrong with the region or the reservation."""
-    if file.region is None:
-        return None, []
-    if OTHER_PARTITIONS.match(file.region):
-        what = f"{file.region} is not of the partition aws, the only one that this program serves"
-        remedy = "Give a region of the partition aws, such as us-west-2"
-        return None, [Problem(key="region", what=what, remedy=remedy)]
-    try:
-        load().place(file.region)
-    except UnknownName as error:
-        return None, [problem("region", str(error))]
-    if file.capacity != "block" or not file.reservation_id:
-        return file.availability_zone_id, []
-    try:
-        reservation = lookup.reservation(file.region, file.reservation_id)
-    except LookupFailed as error:
-        what = f"AWS did not show {file.reservation_id} in {file.region}: {error}"
-        remedy = "Check the id, and set region to the region in which the block was bought"
-        return None, [Problem(key="reservationId", what=what, remedy=remedy)]
-    return reservation.availability_zone_id, list(_reservation_problems(file, reservation))
-
-
-def _second_zone(region: str | None, zone_id: str, lookup: Lookup) -> tuple[str | None, list[Problem]]:
-    """Another zone than `zone_id`, for a new stack; None and the reasons if a new stack cannot have two zones."""
-    try:
-        zone_ids = lookup.zone_ids(region or "")
-    except LookupFailed as error:
-        remedy = "Allow ec2:DescribeAvailabilityZones and run the command again"
-        return None, [Problem(key="region", what=f"AWS did not list the zones of {region}: {error}", remedy=remedy)]
-    if zone_id not in zone_ids:
-        what = f"{zone_id} is not among the zones of {region} that EKS can use: {', '.join(sorted(zone_ids)) or 'none'}"
-        return None, [problem("availabilityZoneId", what)]
-    others = sorted(set(zone_ids) - {zone_id})
-    if not others:
-        what = f"EKS needs two zones, and AWS lists only {zone_id} in {region}"
-        return None, [problem("availabilityZoneId", what)]
-    return others[0], []
-
-
-def _reservation_problems(file: StackFile, reservation: Reservation) -> Iterator[Problem]:
-    if reservation.state not in USABLE_STATES:
-        yield Problem(
-            key="reservationId",
-            what=f"{file.reservation_id} is {reservation.state}",
-            remedy=f"Use a reservation that is {', '.join(USABLE_STATES[:-1])} or {USABLE_STATES[-1]}; "
-            "a payment can take AWS 12 hours",
-        )
-    if file.instance_type and reservation.instance_type != file.instance_type:
-        yield Problem(
-            key="instanceType",
-            what=f"it is {file.instance_type}, and {file.reservation_id} holds {reservation.instance_type}",
-            remedy=f"Set it to {reservation.instance_type}, or name another reservation",
-        )
-    if file.availability_zone_id not in (None, reservation.availability_zone_id):
-        yield Problem(
-            key="availabilityZoneId",
-            what=f"it is {file.availability_zone_id}, and the reservation is in {reservation.availability_zone_id}",
-            remedy="Remove it: a reservation names its zone itself",
-        )

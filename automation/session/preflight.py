@@ -20,8 +20,9 @@ from automation.market import offers
 from automation.pins import Judgement
 from automation.session.stack_config import stack_config
 from automation.target import Target
+from components.location import LookupFailed, Reservation
 from components.node_groups import SYSTEM_INSTANCE_TYPE
-from components.settings import LookupFailed, Reservation, SettingsError, judge
+from components.settings import SettingsError, judge
 from planning.block import Block
 from planning.catalogue import load
 

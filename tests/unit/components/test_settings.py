@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from components.settings import LookupFailed, Reservation, SettingsError, judge
+from components.location import LookupFailed, Reservation
+from components.settings import SettingsError, judge
 from components.stack_file import REMEDIES, StackFile
 from planning.catalogue import load
 
@@ -154,7 +155,7 @@ def test_a_key_for_the_weights_is_taken_by_its_arn(key: str) -> None:
     assert judge({**BLOCK, "weights": WEIGHTS}, Aws()).weights_kms_key_arn is None
 
 
-def test_the_image_of_a_stack_is_the_catalogues_from_the_stacks_registry_by_the_stacks_digest() -> None:
+def test_a_stack_pulls_from_its_registry_prefix_by_its_digest() -> None:
     tag, digest = load().model("kimi-k3").image, f"sha256:{'0a' * 32}"
     assert judge(BLOCK, Aws()).image.reference == tag
     assert judge({**BLOCK, "imageDigest": digest}, Aws()).image.reference == f"{tag}@{digest}"
