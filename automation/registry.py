@@ -54,24 +54,29 @@ def ask_registry(
         with httpx.Client(timeout=_TIMEOUT_S, follow_redirects=True, transport=transport) as client:
             answer = client.head(url, headers={"Accept": _MANIFESTS})
             if answer.status_code == httpx.codes.UNAUTHORIZED:
-                token = _anonymous_token(client, answer.headers.get("WWW-Authenticate", ""), image)
-                if token:
+                service = _token_service(answer.headers.get("WWW-Authenticate", ""), image)
+                signed_in = client.get(service) if service else answer
+                if token := _token(signed_in):
                     answer = client.head(url, headers={"Accept": _MANIFESTS, "Authorization": f"Bearer {token}"})
+                elif signed_in.status_code == httpx.codes.TOO_MANY_REQUESTS:
+                    answer = signed_in
     except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
         return _not_known(f"{image.registry} could not be asked ({type(error).__name__}: {error}).")
     return _read(image, answer)
 
 
-def _anonymous_token(client: httpx.Client, challenge: str, image: ImageReference) -> str | None:
-    """The token that the challenge's realm gives to anyone; None where the registry takes no tokens or gives none."""
+def _token_service(challenge: str, image: ImageReference) -> httpx.URL | None:
+    """Where the registry's challenge says that anyone gets a token for a pull; None if the registry takes no tokens."""
     fields = dict(_CHALLENGE.findall(challenge))
     if not challenge.lower().startswith("bearer ") or "realm" not in fields:
         return None
     realm = httpx.URL(fields["realm"])
     # nvcr.io writes the scope into the realm's own query.
     scope = {} if "scope" in realm.params else {"scope": f"repository:{image.repository}:pull"}
-    asked = scope | {name: fields[name] for name in ("service", "scope") if name in fields}
-    answer = client.get(realm.copy_merge_params(asked))
+    return realm.copy_merge_params(scope | {name: fields[name] for name in ("service", "scope") if name in fields})
+
+
+def _token(answer: httpx.Response) -> str | None:
     if not answer.is_success:
         return None
     content = answer.json()

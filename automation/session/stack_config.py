@@ -5,7 +5,7 @@ from planning.block import Block
 
 
 def stack_config(request: RentRequest, block: Block, image_digest: str | None) -> dict[str, str | list[str]]:
-    """The keys of `Pulumi.<session>.yaml`, without their namespace. `image_digest` None: nobody has told it."""
+    """The keys of `Pulumi.<session>.yaml`, without their namespace. `image_digest` None: the registry named none."""
     config: dict[str, str | list[str]] = {
         "region": block.region,
         "capacity": request.capacity,

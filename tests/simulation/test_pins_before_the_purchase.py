@@ -134,7 +134,7 @@ def test_pins_that_aws_has_are_no_obstacle_and_what_nobody_can_tell_is_said_firs
     assert set(asked) == {"us-west-2"}
 
 
-def test_an_image_that_its_registry_does_not_have_is_refused_and_nothing_is_bought(
+def test_an_image_that_does_not_exist_is_refused_before_the_purchase(
     cloud: Any, target_in: Callable[..., Target], wish: RentRequest
 ) -> None:
     images = load_constants().images

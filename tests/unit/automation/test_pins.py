@@ -153,7 +153,7 @@ def test_an_image_is_missing_only_when_its_registry_says_so(outcome: Any, digest
     assert pins.image_digest([judged]) == digest
 
 
-def test_an_image_below_a_prefix_is_looked_for_there_with_the_digest_of_the_catalogue(
+def test_an_image_below_a_prefix_is_looked_up_below_the_prefix(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     known = load()

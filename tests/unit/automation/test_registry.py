@@ -38,7 +38,7 @@ def has_it(_: httpx.Request) -> httpx.Response:
     return httpx.Response(200, headers={"Docker-Content-Digest": DIGEST})
 
 
-def test_docker_hub_is_asked_with_an_anonymous_token_and_the_manifest_is_not_pulled() -> None:
+def test_docker_hub_gets_a_head_request_with_an_anonymous_token() -> None:
     challenge = (
         'Bearer realm="https://auth.docker.io/token",service="registry.docker.io",scope="repository:vllm/x:pull"'
     )
@@ -96,7 +96,7 @@ def test_every_status_has_an_outcome(status: int, outcome: str, says: str) -> No
 @pytest.mark.parametrize(
     "challenge", ['Basic realm="https://1.dkr.ecr.us-west-2.amazonaws.com/"', "Bearer", 'Bearer realm="::"', "x"]
 )
-def test_a_registry_that_gives_nobody_a_token_is_not_known(challenge: str) -> None:
+def test_a_registry_without_anonymous_tokens_is_not_known(challenge: str) -> None:
     private = Registry(challenge, has_it)
     assert private.ask(VLLM).outcome == "not known"
 
@@ -111,6 +111,15 @@ def test_a_token_that_cannot_be_read_is_none(answer: httpx.Response) -> None:
         return httpx.Response(401, headers={"WWW-Authenticate": 'Bearer realm="https://auth.docker.io/token"'})
 
     assert ask_registry(VLLM, transport=httpx.MockTransport(wrong)).outcome == "not known"
+
+
+def test_a_rate_limit_of_the_token_service_is_one_of_the_registry() -> None:
+    def limited(request: httpx.Request) -> httpx.Response:
+        if request.url.path == "/token":
+            return httpx.Response(429)
+        return httpx.Response(401, headers={"WWW-Authenticate": 'Bearer realm="https://auth.docker.io/token"'})
+
+    assert ask_registry(VLLM, transport=httpx.MockTransport(limited)).outcome == "rate limited"
 
 
 def test_a_registry_out_of_reach_is_not_known() -> None:

@@ -65,10 +65,10 @@ def engine(folder: Path) -> Part:
 
 
 def examined(path: Path) -> dict[str, Finding]:
-    def nobody() -> Target:
+    def no_account() -> Target:
         raise CredentialsMissing(happened="No credentials.", remedy="Sign in.")
 
-    return {finding.part: finding for finding in doctor.examine(nobody, {"PATH": str(path)})}
+    return {finding.part: finding for finding in doctor.examine(no_account, {"PATH": str(path)})}
 
 
 @pytest.mark.parametrize("whole", [True, False])

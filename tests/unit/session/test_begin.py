@@ -234,7 +234,7 @@ def test_the_digest_that_the_registry_named_is_kept_for_all_updates(
     assert image == {key: value for key, value in expected.items() if value}
 
 
-def test_a_rate_limit_of_the_registry_stops_nothing_and_says_what_it_may_cost(
+def test_a_rate_limit_of_the_registry_is_a_warning_with_its_price(
     market: Market, target: Target, requests: Requests, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limited = (judged("not known", rate_limited=True),)
