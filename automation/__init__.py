@@ -6,7 +6,8 @@ refusals.py     stand-ins and the wrong account    market/         offers, reser
 ledger/         what a session has written down    session/        the reconciler
 serving/        start-up, endpoint, acceptance
 cleanup/        the sweep                          accounts/       minutes, money, the report
-cli/            the verbs of `rentblock`           pins.py         whether AWS has what the program pins
+cli/            the verbs of `rentblock`           pins.py         whether AWS and registries have what it pins
+registry.py     what an image registry answers
 """
 
 import importlib

@@ -1,7 +1,7 @@
-"""Whether AWS has what the program pins: asked by `doctor`, and again before anything is bought or created.
+"""Whether AWS and the image registries have what the program pins: asked by `doctor`, and again before a purchase.
 
-A pin is missing only when AWS has answered and its answer rules the pin out. What AWS could not be asked, or has no
-call for (images in other registries, weights), is not known, and that stops nothing. The `judge_...` are pure.
+A pin is missing only if the answer rules it out. A pin without an answer (no permission, a private registry, weights)
+is not known, and that stops nothing. The `judge_...` are pure.
 """
 
 import re
@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Literal
 
 from automation.aws_errors import aws_errors
 from automation.errors import PinsMissing, RentblockError
+from automation.registry import RegistryAnswer, ask_registry
 from automation.target import Target
-from components.versions import AddonPin, KubernetesPin, NodeAmiPin, Pin, unverified_pins
+from components.versions import AddonPin, ImagePin, KubernetesPin, NodeAmiPin, Pin, unverified_pins
 
 if TYPE_CHECKING:
     from mypy_boto3_eks.type_defs import ClusterVersionInformationTypeDef
@@ -24,39 +25,53 @@ _NODE_AMIS = "/aws/service/eks/optimized-ami"
 
 @dataclass(frozen=True, kw_only=True)
 class Judgement:
-    """What AWS says to a pin; `sentence` is for people, and names what AWS has instead of a missing one."""
+    """What AWS or a registry says to a pin; `sentence` is for people, and names what AWS has instead of a missing one.
+
+    `digest`: of an image that was found. `rate_limited`: its registry refuses requests from this machine for now.
+    """
 
     pin: Pin
     verdict: Verdict
     sentence: str
+    digest: str | None = None
+    rate_limited: bool = False
 
 
-def check_pins(target: Target, model: str | None = None) -> tuple[Judgement, ...]:
+def check_pins(target: Target, model: str | None = None, image_prefix: str | None = None) -> tuple[Judgement, ...]:
     """Ask AWS, in the target's region, for every pin of the program and of `model` (None: of all models).
 
-    Never raises because of AWS: a pin for which it gives no answer is not known.
+    Models' images are looked for below `image_prefix`. Never raises because of AWS or a registry: a pin for which there
+    is no answer is not known.
     """
-    return tuple(_check(target, pin) for pin in unverified_pins(model))
+    return tuple(_check(target, pin) for pin in unverified_pins(model, image_prefix))
 
 
-def require_pins(target: Target, model: str) -> tuple[Judgement, ...]:
-    """Those pins that are not known. Raises PinsMissing with all that AWS does not have in the target's region."""
-    judgements = check_pins(target, model)
+def require_pins(target: Target, model: str, image_prefix: str | None = None) -> tuple[Judgement, ...]:
+    """What `check_pins` finds. Raises PinsMissing with all pins that do not exist."""
+    judgements = check_pins(target, model, image_prefix)
     missing = [each for each in judgements if each.verdict == "missing"]
     if missing:
         listed = "; ".join(f"{each.pin.name} {each.pin.value}: {each.sentence}" for each in missing)
         files = ", ".join(sorted({each.pin.where for each in missing}))
         raise PinsMissing(
-            happened=f"The program pins what AWS does not have in {target.region}: {listed}",
+            happened=f"Pinned versions do not exist (AWS was asked in {target.region}): {listed}",
             cost="Nothing was bought or created.",
             remedy=f"Change it in {files}, then look again with `rentblock doctor`.",
         )
-    return tuple(each for each in judgements if each.verdict == "not known")
+    return judgements
 
 
-def not_known(judgements: Iterable[Judgement]) -> str:
-    """One sentence that names them."""
-    names = ", ".join(each.pin.name for each in judgements)
+def image_digest(judgements: Iterable[Judgement]) -> str | None:
+    """The digest that the registry named for the image of the session's model; None if it is not known."""
+    found = (each.digest for each in judgements if isinstance(each.pin, ImagePin) and each.pin.of_model)
+    return next(found, None)
+
+
+def not_known(judgements: Iterable[Judgement]) -> str | None:
+    """One sentence that names the pins that are not known; None if all are known."""
+    names = ", ".join(each.pin.name for each in judgements if each.verdict == "not known")
+    if not names:
+        return None
     return f"Not verified before the session: {names}. `rentblock doctor` says why, and what to check."
 
 
@@ -107,6 +122,20 @@ def node_ami_parameters(pin: NodeAmiPin) -> tuple[str, str, str]:
     return f"{dated}/image_id", f"{dated}/release_version", f"{variant}/recommended/release_version"
 
 
+def judge_image(pin: ImagePin, answer: RegistryAnswer) -> Judgement:
+    """By what the image's registry answered."""
+    verdicts: dict[str, Verdict] = {"found": "verified", "missing": "missing"}
+    verdict = verdicts.get(answer.outcome, "not known")
+    check = f" To check: {pin.what_to_check}." if verdict == "not known" else ""
+    return Judgement(
+        pin=pin,
+        verdict=verdict,
+        sentence=f"{answer.sentence}{check}",
+        digest=answer.digest,
+        rate_limited=answer.outcome == "rate limited",
+    )
+
+
 def _check(target: Target, pin: Pin) -> Judgement:
     try:
         with aws_errors(f"asking for {pin.name}"):
@@ -125,6 +154,8 @@ def _ask(target: Target, pin: Pin) -> Judgement:
         case NodeAmiPin():
             found = target.client("ssm").get_parameters(Names=list(node_ami_parameters(pin)))["Parameters"]
             return judge_node_ami(pin, {each["Name"]: each["Value"] for each in found})
+        case ImagePin():
+            return judge_image(pin, ask_registry(pin.image, mirror_url=target.registry_mirror_url))
         case _:
             return Judgement(pin=pin, verdict="not known", sentence=f"AWS can't tell. To check: {pin.what_to_check}.")
 

@@ -60,6 +60,8 @@ class Target:
     `home` is where sessions are kept (`RENTBLOCK_HOME`). `part` is the part of the product that calls AWS: its name is
     in the User-Agent of each call. `providers` says, by name, which AWS and EKS providers the engine uses and how each
     was obtained; empty: the vendor's plugins of the pinned packages.
+    `registry_mirror_url` answers for every image registry; None:
+    each registry answers for itself.
     """
 
     mode: Mode
@@ -72,6 +74,7 @@ class Target:
     engine_environment: Mapping[str, str]
     part: Part = "runner"
     providers: Mapping[str, str] = field(default_factory=dict)
+    registry_mirror_url: str | None = None
     _clients: dict[tuple[str, str, str, int], BaseClient] = field(default_factory=dict, repr=False, compare=False)
 
     def in_region(self, region: str) -> "Target":

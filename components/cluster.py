@@ -43,7 +43,6 @@ class Cluster(pulumi.ComponentResource):
     cluster_name: pulumi.Output[str]
     arn: pulumi.Output[str]
     kubeconfig: pulumi.Output[str]
-    security_group_id: pulumi.Output[str]
 
     def __init__(self, name: str, args: ClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("rent-the-block:cluster:Cluster", name, None, opts)
@@ -81,5 +80,4 @@ class Cluster(pulumi.ComponentResource):
         self.cluster_name = self.control_plane.eks_cluster.name
         self.arn = self.control_plane.eks_cluster.arn
         self.kubeconfig = pulumi.Output.secret(self.control_plane.kubeconfig_json)
-        self.security_group_id = self.control_plane.cluster_security_group_id
         self.register_outputs({"cluster_name": self.cluster_name, "arn": self.arn})

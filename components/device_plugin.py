@@ -8,6 +8,7 @@ import pulumi
 import pulumi_kubernetes as k8s
 
 from components import names, versions
+from components.images import pull_reference
 
 KUBELET_PLUGINS = "/var/lib/kubelet/device-plugins"
 
@@ -54,7 +55,7 @@ def pod_spec() -> k8s.core.v1.PodSpecArgs:
         containers=[
             k8s.core.v1.ContainerArgs(
                 name=names.DEVICE_PLUGIN,
-                image=versions.image_reference(versions.DEVICE_PLUGIN_IMAGE, versions.DEVICE_PLUGIN_DIGEST),
+                image=pull_reference(versions.DEVICE_PLUGIN_IMAGE, digest=versions.DEVICE_PLUGIN_DIGEST),
                 # A pod that ends is shown by its restarts; one that waits for a driver for ever is shown by nothing.
                 env=[k8s.core.v1.EnvVarArgs(name="FAIL_ON_INIT_ERROR", value="true")],
                 security_context=k8s.core.v1.SecurityContextArgs(

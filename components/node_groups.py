@@ -32,8 +32,6 @@ class NodeGroupsArgs:
     `after` must stand before the nodes are made."""
 
     cluster_name: pulumi.Input[str]
-    cluster_security_group_id: pulumi.Input[str]
-    vpc_id: pulumi.Input[str]
     subnet_id: pulumi.Input[str]
     instance_type: InstanceType
     instance_count: int
@@ -59,7 +57,6 @@ class NodeGroups(pulumi.ComponentResource):
                 root_gib=SYSTEM_ROOT_GIB,
                 reservation_id=None,
                 user_data=None,
-                network_interfaces=None,
                 tags=args.tags,
             ),
             opts=pulumi.ResourceOptions(parent=self),
@@ -86,7 +83,6 @@ class NodeGroups(pulumi.ComponentResource):
                 root_gib=GPU_ROOT_GIB,
                 reservation_id=args.reservation_id,
                 user_data=node_config_user_data(),
-                network_interfaces=self._gpu_interfaces(name, args),
                 tags=args.tags,
             ),
             opts=pulumi.ResourceOptions(parent=self),
@@ -127,55 +123,6 @@ class NodeGroups(pulumi.ComponentResource):
         ]
         return role, attachments
 
-    def _gpu_interfaces(
-        self, name: str, args: NodeGroupsArgs
-    ) -> list[aws.ec2.LaunchTemplateNetworkInterfaceArgs] | None:
-        """None for one node: NVLink carries a model on one node, and EKS then attaches the cluster's group itself."""
-        if args.instance_count == 1 or not args.instance_type.efa_cards:
-            return None
-        own = pulumi.ResourceOptions(parent=self)
-        group = aws.ec2.SecurityGroup(f"{name}-efa", vpc_id=args.vpc_id, description="EFA between GPU nodes", opts=own)
-        # EFA needs both rules to name the group itself; a rule by address does not count.
-        aws.vpc.SecurityGroupIngressRule(
-            f"{name}-efa-in",
-            security_group_id=group.id,
-            referenced_security_group_id=group.id,
-            ip_protocol="-1",
-            opts=own,
-        )
-        aws.vpc.SecurityGroupEgressRule(
-            f"{name}-efa-out",
-            security_group_id=group.id,
-            referenced_security_group_id=group.id,
-            ip_protocol="-1",
-            opts=own,
-        )
-        return network_interfaces(args.instance_type, args.instance_count, [args.cluster_security_group_id, group.id])
-
-
-def network_interfaces(
-    instance: InstanceType, nodes: int, security_group_ids: Sequence[pulumi.Input[str]]
-) -> list[aws.ec2.LaunchTemplateNetworkInterfaceArgs] | None:
-    """An ENA interface on card 0 and an EFA-only one on each card that takes it; None where one interface will do.
-
-    Secondary interfaces are EFA-only: a plain EFA interface makes the node's agent wait for an address and never join.
-    With interfaces in the template EKS no longer attaches its own security group, so `security_group_ids` has it.
-    """
-    if nodes == 1 or not instance.efa_cards:
-        return None
-
-    def interface(card: int, device: int, kind: str) -> aws.ec2.LaunchTemplateNetworkInterfaceArgs:
-        return aws.ec2.LaunchTemplateNetworkInterfaceArgs(
-            network_card_index=card,
-            device_index=device,
-            interface_type=kind,
-            security_groups=list(security_group_ids),
-            delete_on_termination="true",
-        )
-
-    efa = [interface(card, instance.efa_device_index, "efa-only") for card in instance.efa_cards]
-    return [interface(0, 0, "interface"), *efa]
-
 
 def node_config_user_data() -> str:
     """A node's NodeConfig as base64 MIME: images, logs and pod storage on a RAID0 of its NVMe, parallel image pull.
@@ -212,13 +159,13 @@ def launch_template_args(
     root_gib: int,
     reservation_id: str | None,
     user_data: str | None,
-    network_interfaces: list[aws.ec2.LaunchTemplateNetworkInterfaceArgs] | None,
     tags: dict[str, str],
 ) -> aws.ec2.LaunchTemplateArgs:
     """The launch template of a group; with `reservation_id` the shape that a Capacity Block demands.
 
     What does not apply is left out, not empty: an empty block is a permanent difference, and an empty reservation
-    target is accepted and fails at the launch.
+    target is accepted and fails at the launch. Without interfaces EKS attaches one with the cluster's security group;
+    EFA interfaces would serve nothing, since each node serves a whole copy of the model.
     """
     template = aws.ec2.LaunchTemplateArgs(
         instance_type=instance_type,
@@ -234,7 +181,6 @@ def launch_template_args(
                 ),
             )
         ],
-        network_interfaces=network_interfaces,
         user_data=user_data,
         tag_specifications=[
             aws.ec2.LaunchTemplateTagSpecificationArgs(resource_type=kind, tags=tags) for kind in TAGGED_BY_TEMPLATE

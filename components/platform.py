@@ -43,6 +43,7 @@ class Platform(pulumi.ComponentResource):
                 region=settings.region,
                 gpu_zone_id=settings.availability_zone_id,
                 second_zone_id=settings.second_zone_id,
+                zone_problem=" ".join(str(found) for found in settings.zone_problems),
             ),
             opts=own,
         )
@@ -61,8 +62,6 @@ class Platform(pulumi.ComponentResource):
             f"{name}-nodes",
             NodeGroupsArgs(
                 cluster_name=self.cluster.cluster_name,
-                cluster_security_group_id=self.cluster.security_group_id,
-                vpc_id=self.network.vpc_id,
                 subnet_id=self.network.gpu_subnet_id,
                 instance_type=settings.instance_type,
                 instance_count=settings.instance_count,
@@ -112,6 +111,7 @@ class Platform(pulumi.ComponentResource):
                 instance_type=settings.instance_type,
                 instance_count=settings.instance_count,
                 weights=settings.weights,
+                image=settings.image,
                 after=before_the_pod,
             ),
             opts=inside,

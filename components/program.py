@@ -11,8 +11,10 @@ import pulumi_aws as aws
 
 from components import names
 from components.cluster import eks_provider
+from components.location import LookupFailed, Reservation
+from components.next_step import next_step
 from components.platform import Platform, PlatformArgs
-from components.settings import LookupFailed, Reservation, Settings, read_settings
+from components.settings import Settings, read_settings
 
 Answer = TypeVar("Answer")
 
@@ -72,12 +74,12 @@ def session_program() -> None:
         PlatformArgs(session=session, settings=settings),
         opts=pulumi.ResourceOptions(providers=providers),
     )
-    for name, value in stack_outputs(platform, settings).items():
+    for name, value in stack_outputs(session, platform, settings).items():
         pulumi.export(name, value)
 
 
-def stack_outputs(platform: Platform, settings: Settings) -> dict[str, pulumi.Input[str]]:
-    """What others read from the stack; `kubeconfig` is secret."""
+def stack_outputs(session: str, platform: Platform, settings: Settings) -> dict[str, pulumi.Input[str]]:
+    """What others read from the stack; `kubeconfig` is secret, `next_step` is for people."""
     return {
         "cluster_name": platform.cluster.cluster_name,
         "kubeconfig": platform.cluster.kubeconfig,
@@ -88,4 +90,5 @@ def stack_outputs(platform: Platform, settings: Settings) -> dict[str, pulumi.In
         "namespace": names.VLLM,
         "service": names.VLLM,
         "served_model": settings.model.served_name,
+        "next_step": next_step(session, settings),
     }

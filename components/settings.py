@@ -11,23 +11,17 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import pulumi
 from pulumi.runtime.config import CONFIG
 
+from components.images import ModelImage, pull_reference
+from components.location import Lookup, gpu_zone, second_zone
 from components.stack_file import ANY_ADDRESS_SENTENCE, REQUIRED, Problem, StackFile, each_key, problem
 from planning.catalogue import InstanceType, Model, UnknownName, fits, load
 
-USABLE_STATES = ("scheduled", "active", "delayed")
-
 # https://docs.aws.amazon.com/eks/latest/APIReference/API_CreateCluster.html
 CLUSTER_NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,99}")
-
-# China, GovCloud, the European Sovereign Cloud, the isolated regions: refused, and not served by asking AWS for the
-# partition. That would correct the ARNs and no more: endpoints and service principals have other names in some of them,
-# and the catalogue knows no block there. https://docs.aws.amazon.com/IAM/latest/UserGuide/reference-arns.html
-OTHER_PARTITIONS = re.compile(r"cn-|us-gov-|eusc-|[a-z]{2}-iso")
 
 
 class SettingsError(pulumi.RunError):
@@ -35,50 +29,30 @@ class SettingsError(pulumi.RunError):
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = tuple(problems)
-        lines = (f"  {found.key}: {found.what}. {found.remedy}." for found in problems)
+        lines = (f"  {found}" for found in problems)
         super().__init__("\n".join((f"{len(problems)} problem(s) in the configuration, nothing was created:", *lines)))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Reservation:
-    """What AWS says about a reservation. Its count is not here: AWS tells it only once the block is active."""
-
-    instance_type: str
-    availability_zone_id: str
-    state: str
-
-
-class LookupFailed(Exception):
-    """AWS did not answer a question about the configuration; the message is AWS's, as a part of a sentence."""
-
-    def __init__(self, said: str) -> None:
-        super().__init__(said.strip().rstrip("."))
-
-
-class Lookup(Protocol):
-    """What the settings ask AWS. Both methods raise LookupFailed."""
-
-    def reservation(self, region: str, reservation_id: str) -> Reservation: ...
-
-    def zone_ids(self, region: str) -> tuple[str, ...]:
-        """The Availability Zones in which EKS has control planes; no Local Zones."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
     """A configuration without a problem. `reservation_id` None: on demand. `weights` None: from the hub.
-    `weights_kms_key_arn` None: reading them takes no key of the customer's."""
+    `weights_kms_key_arn` None: reading them takes no key of the customer's.
+
+    `second_zone_id` is the zone of the second subnet of a new stack. It is None while `zone_problems` is not empty: AWS
+    did not list both zones. A new stack cannot be created then. An existing stack needs no list: its subnets stay."""
 
     region: str
     reservation_id: str | None
     availability_zone_id: str
-    second_zone_id: str
+    second_zone_id: str | None
+    zone_problems: tuple[Problem, ...]
     instance_type: InstanceType
     instance_count: int
     model: Model
     endpoint_public_access_cidrs: tuple[str, ...]
     weights: str | None
     weights_kms_key_arn: str | None
+    image: ModelImage
     log_retention_days: int
 
 
@@ -111,21 +85,30 @@ def judge(raw: Mapping[str, object], lookup: Lookup, *, stack: str | None = None
     problems += _any_address_problems(file)
     instance_type, model, found = _what_to_serve(file)
     problems += found
-    zones, found = _zones(file, lookup)
+    zone_id, found = gpu_zone(file, lookup)
     problems += found
-    if problems or not (file.region and instance_type and model and file.endpoint_public_access_cidrs and zones):
-        raise SettingsError(problems)
+    second_zone_id, zone_problems = second_zone(file.region, zone_id, lookup) if file.region and zone_id else (None, [])
+    if problems or not (file.region and instance_type and model and file.endpoint_public_access_cidrs and zone_id):
+        raise SettingsError([*problems, *zone_problems])
     return Settings(
         region=file.region,
         reservation_id=file.reservation_id,
-        availability_zone_id=zones[0],
-        second_zone_id=zones[1],
+        availability_zone_id=zone_id,
+        second_zone_id=second_zone_id,
+        zone_problems=tuple(zone_problems),
         instance_type=instance_type,
         instance_count=file.instance_count,
         model=model,
         endpoint_public_access_cidrs=file.endpoint_public_access_cidrs,
         weights=file.weights,
         weights_kms_key_arn=file.weights_kms_key_arn,
+        image=ModelImage(
+            # A digest in the catalogue is verified, and wins over the one that a session looked up.
+            reference=pull_reference(
+                model.image, digest=model.image_digest or file.image_digest or "", prefix=file.image_registry_prefix
+            ),
+            pull_secret=file.image_pull_secret,
+        ),
         log_retention_days=file.log_retention_days,
     )
 
@@ -205,61 +188,3 @@ def _what_to_serve(file: StackFile) -> tuple[InstanceType | None, Model | None, 
             remedy = "Choose a smaller model, or an instance type with more GPU memory"
             problems.append(Problem(key="model", what=fit.sentence, remedy=remedy))
     return instance_type, model, problems
-
-
-def _zones(file: StackFile, lookup: Lookup) -> tuple[tuple[str, str] | None, list[Problem]]:
-    """The zone of the GPUs and another one, and what is wrong with the reservation or the zone."""
-    if file.region is None:
-        return None, []
-    if OTHER_PARTITIONS.match(file.region):
-        what = f"{file.region} is not of the partition aws, the only one that this program serves"
-        remedy = "Give a region of the partition aws, such as us-west-2"
-        return None, [Problem(key="region", what=what, remedy=remedy)]
-    try:
-        load().place(file.region)
-    except UnknownName as error:
-        return None, [problem("region", str(error))]
-    problems: list[Problem] = []
-    zone_id = file.availability_zone_id
-    if file.capacity == "block" and file.reservation_id:
-        try:
-            reservation = lookup.reservation(file.region, file.reservation_id)
-        except LookupFailed as error:
-            return None, [problem("reservationId", f"AWS did not show {file.reservation_id}: {error}")]
-        problems += _reservation_problems(file, reservation)
-        zone_id = reservation.availability_zone_id
-    if zone_id is None:
-        return None, problems
-    try:
-        zone_ids = lookup.zone_ids(file.region)
-    except LookupFailed as error:
-        return None, [*problems, problem("region", f"AWS did not list the zones of {file.region}: {error}")]
-    if zone_id not in zone_ids:
-        what = f"{zone_id} is not among {', '.join(sorted(zone_ids))}"
-        return None, [*problems, problem("availabilityZoneId", what)]
-    others = sorted(set(zone_ids) - {zone_id})
-    if not others:
-        return None, [*problems, problem("availabilityZoneId", f"EKS needs two zones, AWS lists only {zone_id}")]
-    return (zone_id, others[0]), problems
-
-
-def _reservation_problems(file: StackFile, reservation: Reservation) -> Iterator[Problem]:
-    if reservation.state not in USABLE_STATES:
-        yield Problem(
-            key="reservationId",
-            what=f"{file.reservation_id} is {reservation.state}",
-            remedy=f"Use a reservation that is {', '.join(USABLE_STATES[:-1])} or {USABLE_STATES[-1]}; "
-            "a payment can take AWS 12 hours",
-        )
-    if file.instance_type and reservation.instance_type != file.instance_type:
-        yield Problem(
-            key="instanceType",
-            what=f"it is {file.instance_type}, and {file.reservation_id} holds {reservation.instance_type}",
-            remedy=f"Set it to {reservation.instance_type}, or name another reservation",
-        )
-    if file.availability_zone_id not in (None, reservation.availability_zone_id):
-        yield Problem(
-            key="availabilityZoneId",
-            what=f"it is {file.availability_zone_id}, and the reservation is in {reservation.availability_zone_id}",
-            remedy="Remove it: a reservation names its zone itself",
-        )

@@ -33,6 +33,10 @@ REMEDIES = {
     "weights": "Give s3://bucket/prefix in the same region, or leave it out to download from the hub",
     "weightsKmsKeyArn": "Give the ARN of the key that the weights are encrypted with, in their region: "
     "arn:aws:kms:REGION:ACCOUNT:key/ID",
+    "imageRegistryPrefix": "Give HOST/PATH of a mirror or pull-through cache of the image's registry, without "
+    "https://, such as 123456789012.dkr.ecr.us-west-2.amazonaws.com/docker-hub",
+    "imagePullSecret": "Give the name of a Secret of type kubernetes.io/dockerconfigjson in the namespace vllm",
+    "imageDigest": "Give sha256: and 64 hex digits, or leave it out to pull the catalogue's tag",
     "logRetentionDays": f"Give one of {', '.join(map(str, LOG_RETENTION_DAYS))}",
 }
 
@@ -44,6 +48,9 @@ class Problem:
     key: str
     what: str
     remedy: str
+
+    def __str__(self) -> str:
+        return f"{self.key}: {self.what}. {self.remedy}."
 
 
 def problem(key: str, what: str) -> Problem:
@@ -67,6 +74,19 @@ def _kms_key_arn(text: str) -> str:
         raise PydanticCustomError("alias", "an IAM policy names a key by the key's ARN and by no alias")
     key_id = r"(mrk-[0-9a-f]{32}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})"
     return _matching(rf"arn:aws:kms:[a-z0-9-]+:[0-9]{{12}}:key/{key_id}", text)
+
+
+def _registry_prefix(text: str) -> str:
+    return _matching(r"[a-z0-9-]+(\.[a-z0-9-]+)*(:[0-9]+)?(/[a-z0-9]+([._-]+[a-z0-9]+)*)*", text)
+
+
+def _secret_name(text: str) -> str:
+    # https://kubernetes.io/docs/concepts/overview/working-with-objects/names/#dns-subdomain-names
+    return _matching(r"(?=.{1,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*", text)
+
+
+def _digest(text: str) -> str:
+    return _matching(r"sha256:[0-9a-f]{64}", text)
 
 
 def _matching(pattern: str, text: str) -> str:
@@ -104,6 +124,9 @@ class StackFile(BaseModel):
     allow_any_address: AnyAddress | None = None
     weights: Annotated[str, AfterValidator(_weights)] | None = None
     weights_kms_key_arn: Annotated[str, AfterValidator(_kms_key_arn)] | None = None
+    image_registry_prefix: Annotated[str, AfterValidator(_registry_prefix)] | None = None
+    image_pull_secret: Annotated[str, AfterValidator(_secret_name)] | None = None
+    image_digest: Annotated[str, AfterValidator(_digest)] | None = None
     log_retention_days: Annotated[int, AfterValidator(_retention)] = 7
 
 

@@ -1,8 +1,8 @@
 """Every version that the program pins, where it was read, and which of them nobody has verified.
 
 Verified means: seen on AWS or in the registry itself. `unverified_pins` lists what is not: `automation/pins.py` asks
-AWS for it before anything is bought or created. Model images are pinned beside their model, in
-planning/catalogue/models.toml.
+AWS for it, and the registries for images, before anything is bought or created. Model images are pinned beside their
+model, in planning/catalogue/models.toml.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from components.images import ImageReference, pull_reference
 from planning.catalogue import Model, load
 
 KUBERNETES = "1.35"  # standard support: 1.34 leaves it on 2026-12-02, and extended support costs six times as much
@@ -64,22 +65,26 @@ class NodeAmiPin(Pin):
     variant: NodeAmi
 
 
-def image_reference(tag: str, digest: str) -> str:
-    """`repository:tag@sha256:...`, or the bare tag while its digest is not known."""
-    return f"{tag}@{digest}" if digest else tag
+@dataclass(frozen=True, kw_only=True)
+class ImagePin(Pin):
+    """A container image by its tag, as nodes pull it. `of_model`: the model that it serves, None for all others."""
+
+    image: ImageReference
+    of_model: str | None
 
 
-def unverified_pins(model: str | None = None) -> tuple[Pin, ...]:
+def unverified_pins(model: str | None = None, image_prefix: str | None = None) -> tuple[Pin, ...]:
     """All pins that could not be verified where they were chosen; of the catalogue's models those of `model`, or all.
 
-    Raises planning's UnknownName for a model that the catalogue does not have.
+    `image_prefix`: models' images are pulled from below it (`pull_reference`); then the digest of the catalogue was not
+    verified there. Raises planning's UnknownName for a model that the catalogue does not have.
     """
     known = load()
     models = known.models.values() if model is None else (known.model(model),)
     pins = [_kubernetes_pin(), *_addon_pins(), *_node_ami_pins()]
     if not DEVICE_PLUGIN_DIGEST:
-        pins.append(_without_digest("NVIDIA device plugin image", DEVICE_PLUGIN_IMAGE, _HERE))
-    return (*pins, *(pin for each in models for pin in _model_pins(each)))
+        pins.append(_image_pin("NVIDIA device plugin image", DEVICE_PLUGIN_IMAGE, _HERE, of_model=None))
+    return (*pins, *(pin for each in models for pin in _model_pins(each, image_prefix)))
 
 
 def _kubernetes_pin() -> Pin:
@@ -122,11 +127,12 @@ def _node_ami_pins() -> list[Pin]:
     ]
 
 
-def _model_pins(model: Model) -> list[Pin]:
+def _model_pins(model: Model, image_prefix: str | None) -> list[Pin]:
     where = "planning/catalogue/models.toml"
-    pins = []
-    if not model.image_digest:
-        pins.append(_without_digest(f"engine image of {model.name}", model.image, where))
+    pins: list[Pin] = []
+    if image_prefix or not model.image_digest:
+        pulled = pull_reference(model.image, digest=model.image_digest, prefix=image_prefix)
+        pins.append(_image_pin(f"engine image of {model.name}", pulled, where, of_model=model.name))
     if not model.hub_revision:
         check = f"choose a commit of huggingface.co/{model.hub_id} and write it into {where}"
         value = f"{model.hub_id} without a commit"
@@ -134,6 +140,7 @@ def _model_pins(model: Model) -> list[Pin]:
     return pins
 
 
-def _without_digest(name: str, image: str, where: str) -> Pin:
+def _image_pin(name: str, image: str, where: str, *, of_model: str | None) -> ImagePin:
     check = f"the tag exists; write its amd64 digest into {where}"
-    return Pin(name=name, value=image, what_to_check=check, where=where)
+    reference = ImageReference.parse(image)
+    return ImagePin(name=name, value=image, what_to_check=check, where=where, image=reference, of_model=of_model)

@@ -9,7 +9,8 @@ from typing import Literal, TypedDict
 import pulumi
 import pulumi_kubernetes as k8s
 
-from components import names, versions
+from components import names
+from components.images import ModelImage
 from planning.budget import EngineTimeouts, startup_budget, timeouts
 from planning.catalogue import InstanceType, Model
 
@@ -31,6 +32,7 @@ class VllmArgs:
     instance_type: InstanceType
     instance_count: int
     weights: str | None
+    image: ModelImage
     after: Sequence[pulumi.Resource]
 
 
@@ -69,6 +71,7 @@ class ChartValues(TypedDict):
     """The values of charts/vllm that this program sets; its values.yaml explains each."""
 
     image: str
+    imagePullSecrets: list[str]
     replicas: int
     gpus: int
     cpus: int
@@ -90,7 +93,8 @@ def engine_timeouts(args: VllmArgs) -> EngineTimeouts:
 def chart_values(args: VllmArgs, limits: EngineTimeouts) -> ChartValues:
     """One engine on each instance."""
     return {
-        "image": versions.image_reference(args.model.image, args.model.image_digest),
+        "image": args.image.reference,
+        "imagePullSecrets": [args.image.pull_secret] if args.image.pull_secret else [],
         "replicas": args.instance_count,
         "gpus": args.model.tensor_parallel,
         "cpus": max(1, args.instance_type.vcpus // 2),

@@ -42,9 +42,8 @@ class Constant:
 class InstanceType:
     """An EC2 instance type; memory in MiB as AWS lists it, `gpu_memory_mib` per GPU.
 
-    `network_gbps` is what S3 can use: the baseline of one ENA interface on card 0. `efa_cards` are the network card
-    indexes that take an EFA interface (on p6-b300 card 0 takes none), `efa_device_index` the place on each such card.
-    A price is None where no list shows one.
+    `network_gbps` is what S3 can use: the baseline of one ENA interface on card 0. A price is None where no list shows
+    one.
     """
 
     name: str
@@ -54,9 +53,6 @@ class InstanceType:
     vcpus: int
     memory_mib: int
     allocatable_memory_mib: int
-    network_cards: int
-    efa_cards: tuple[int, ...]
-    efa_device_index: int
     network_gbps: Decimal
     nvme_bytes: int
     block_usd_per_hour: Constant | None
@@ -194,14 +190,12 @@ def _optional(owner: str, field: str, table: _Table) -> Constant | None:
 
 
 def _instance_type(name: str, table: _Table) -> InstanceType:
-    efa_cards = table["efa_cards"]
     prices = {field: _optional(name, field, table) for field in ("block_usd_per_hour", "on_demand_usd_per_hour")}
     return InstanceType(
         **{
             **table,
             **prices,
             "name": name,
-            "efa_cards": tuple(range(efa_cards[0], efa_cards[1] + 1)) if efa_cards else (),
             "network_gbps": Decimal(table["network_gbps"]),
         }
     )

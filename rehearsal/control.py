@@ -37,6 +37,7 @@ class WorldAddress:
     endpoint_url: str
     region: str
     account_id: str
+    registry_url: str
     providers: Mapping[str, str] = field(default_factory=dict)
 
     def write(self, file: Path) -> None:

@@ -92,6 +92,12 @@ class StagedWeights(_Sourced):
     prefix: str
 
 
+class RegistryImage(_Sourced):
+    """A container image that exists in its registry."""
+
+    digest: str = Field(pattern=r"^sha256:[0-9a-f]{64}$")
+
+
 class Refusal(_Sourced):
     """What AWS says when it refuses something. The code is AWS's own where one is known."""
 
@@ -170,13 +176,15 @@ class _ConstantsFile(BaseModel):
     addons: dict[str, AddonVersion]
     node_amis: dict[str, NodeAmi]
     staged_weights: dict[str, StagedWeights]
+    images: dict[str, RegistryImage]
     refusals: dict[str, Refusal]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Constants:
     """All that the world assumes: `markets` by instance type, `cluster_versions` of Kubernetes, `addons` by name,
-    `node_amis` by variant, `staged_weights` by bucket, `refusals` by what is wrong."""
+    `node_amis` by variant, `staged_weights` by bucket, `images` by registry/repository:tag, `refusals` by what is
+    wrong."""
 
     delays: Delays
     prices: Prices
@@ -185,6 +193,7 @@ class Constants:
     addons: Mapping[str, AddonVersion]
     node_amis: Mapping[str, NodeAmi]
     staged_weights: Mapping[str, StagedWeights]
+    images: Mapping[str, RegistryImage]
     refusals: Mapping[str, Refusal]
 
 
@@ -199,6 +208,7 @@ def load_constants(path: Path = CONSTANTS) -> Constants:
         addons=content.addons,
         node_amis=content.node_amis,
         staged_weights=content.staged_weights,
+        images=content.images,
         refusals=content.refusals,
     )
 

@@ -30,6 +30,7 @@ from rehearsal.model_server import Flaw
 from rehearsal.providers import providers
 from rehearsal.providers.eks import EksServer
 from rehearsal.reaper import start_reaper
+from rehearsal.registry import RegistryMirror
 from rehearsal.reuse import Reuse
 from rehearsal.world import DEFAULT_START, World
 from toolchain import Toolchain, install_plugins
@@ -139,7 +140,9 @@ def running_world(
         aws.on_pulumi_request.append(operations.request)
         eks = EksServer(cluster.kubeconfig_json)
         ending.callback(eks.stop)
-        yield _running(ending, world, aws, cluster, kubelet, operations, eks, folder, world_id, toolchain)
+        registry = RegistryMirror(constants.images)
+        ending.callback(registry.stop)
+        yield _running(ending, world, aws, cluster, kubelet, operations, eks, registry, folder, world_id, toolchain)
 
 
 def _start_servers(
@@ -163,6 +166,7 @@ def _running(
     kubelet: Kubelet,
     operations: Operations,
     eks: EksServer,
+    registry: RegistryMirror,
     folder: WorldFolder,
     world_id: str,
     toolchain: Toolchain,
@@ -184,6 +188,7 @@ def _running(
             region=REGION,
             account_id=ACCOUNT_ID,
             providers=providers(toolchain),
+            registry_url=registry.url,
         ),
         environment=child_environment(
             world_id=world_id,

@@ -67,4 +67,5 @@ def world_target() -> Target:
         home=Path(os.environ["RENTBLOCK_HOME"]),
         engine_environment={name: value for name, value in os.environ.items() if name.startswith("PULUMI_")},
         providers=address.providers,
+        registry_mirror_url=address.registry_url,
     )

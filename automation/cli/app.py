@@ -116,6 +116,12 @@ def _add_rent(app: typer.Typer, make_target: MakeTarget, before_change: BeforeCh
         weights_kms_key: Annotated[
             str | None, typer.Option(help="ARN of your KMS key that the staged weights are encrypted with, if any.")
         ] = None,
+        image_registry_prefix: Annotated[
+            str | None, typer.Option(help="Mirror or pull-through cache to pull the model's image from.")
+        ] = None,
+        image_pull_secret: Annotated[
+            str | None, typer.Option(help="Secret of the namespace vllm to pull that image with.")
+        ] = None,
         parallel: Annotated[int, typer.Option(help="How many things the engine makes at once.")] = 16,
         session: Annotated[str | None, typer.Option("--session", help="Go on with this session; buy nothing.")] = None,
     ) -> None:
@@ -161,6 +167,8 @@ def _add_rent(app: typer.Typer, make_target: MakeTarget, before_change: BeforeCh
                     reservation_fee_usd=reservation_fee_usd,
                     pay_usd=yes_pay,
                     weights_kms_key_arn=weights_kms_key,
+                    image_registry_prefix=image_registry_prefix,
+                    image_pull_secret=image_pull_secret,
                     parallel=parallel,
                 )
                 target = make_target()

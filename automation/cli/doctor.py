@@ -4,6 +4,8 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from automation.errors import RentblockError
 from automation.pins import Verdict, check_pins
@@ -11,7 +13,13 @@ from automation.refusals import check_account, refuse_stand_ins
 from automation.target import Target
 from components.versions import unverified_pins
 
+if TYPE_CHECKING:
+    from toolchain.find import Part
+
 _PACKAGES = ("pulumi", "pulumi-aws", "pulumi-eks", "pulumi-kubernetes", "boto3", "kr8s", "openai")
+# Only `pulumi up` in a shell needs it: a session runs its program by the Automation API.
+_LANGUAGE_PLUGIN = "pulumi-language-python"
+_INSTALL_PULUMI = "https://www.pulumi.com/docs/install/"
 _OK: dict[Verdict, bool | None] = {"verified": True, "missing": False, "not known": None}
 
 
@@ -30,14 +38,9 @@ class Finding:
 def examine(make_target: Callable[[], Target], environ: dict[str, str]) -> Iterator[Finding]:
     """All findings, in the order in which a person would repair them."""
     yield from _packages()
-    yield from _toolchain()
-    aws = shutil.which("aws", path=environ.get("PATH"))
-    yield Finding(
-        part="aws command",
-        ok=aws is not None,
-        detail=aws or "not on PATH; pulumi-eks and the kubeconfig call it (`pip install awscli`)",
-        rehearsal_needs_it=False,
-    )
+    parts, findings = _toolchain()
+    yield from findings
+    yield from _commands(environ.get("PATH"), parts)
     target, findings = _account(make_target, environ)
     yield from findings
     yield from _pins(target)
@@ -51,7 +54,7 @@ def closing(findings: Iterable[Finding]) -> Iterator[str]:
     if for_all:
         yield f"A rehearsal needs this too: {for_all}. `make setup` gets it, and `make rehearse` begins with that."
     if for_real:
-        yield f"Only a real session needs this: {for_real}. `make rehearse` and `make test` need none of it."
+        yield f"Only real AWS needs this: {for_real}. `make rehearse` and `make test` need none of it."
     if not lacking:
         yield "Nothing lacks."
 
@@ -70,16 +73,51 @@ def _packages() -> Iterator[Finding]:
         )
 
 
-def _toolchain() -> Iterator[Finding]:
+def _commands(path: str | None, parts: Iterable["Part"]) -> Iterator[Finding]:
+    """What a person types, or a program of Pulumi's calls, by its name."""
+    aws, pulumi = (shutil.which(name, path=path) for name in ("aws", "pulumi"))
+    yield Finding(
+        part="aws command",
+        ok=aws is not None,
+        detail=aws or "not on PATH; pulumi-eks and the kubeconfig call it (`pip install awscli`)",
+        rehearsal_needs_it=False,
+    )
+    install = f"install Pulumi with its language plugins: {_INSTALL_PULUMI}"
+    cached = next((part.path for part in parts if part.name == "pulumi" and part.path), None)
+    # An engine that was built here has no language plugin, so a PATH to it would only lead to the next error.
+    whole = cached and (cached.parent / _LANGUAGE_PLUGIN).exists()
+    to_type_it = f'export PATH="{cached.parent}:$PATH"' if cached and whole else install
+    yield Finding(
+        part="pulumi command",
+        ok=pulumi is not None,
+        detail=pulumi or f"not on PATH. `rentblock rent` finds its own; for `pulumi up` in a shell: {to_type_it}",
+        rehearsal_needs_it=False,
+    )
+    plugin = shutil.which(_LANGUAGE_PLUGIN, path=path)
+    if plugin is None and pulumi:
+        # The engine looks beside its own file, too; an installation may be linked into a folder of PATH.
+        plugin = shutil.which(_LANGUAGE_PLUGIN, path=str(Path(pulumi).resolve().parent))
+    yield Finding(
+        part=_LANGUAGE_PLUGIN,
+        ok=plugin is not None,
+        detail=plugin or f"neither on PATH nor beside `pulumi`; `pulumi up` in a shell fails without it: {install}",
+        rehearsal_needs_it=False,
+    )
+
+
+def _toolchain() -> tuple[list["Part"], list[Finding]]:
     # Imported here: the other verbs need no engine and should not wait for its search to load.
     from toolchain import ToolchainError, describe
 
     try:
-        for part in describe():
-            where = f"{part.version}, {part.way}, {part.path}" if part.path else f"missing ({part.version})"
-            yield Finding(part=part.name, ok=part.path is not None, detail=where, rehearsal_needs_it=True)
+        parts = describe()
     except ToolchainError as error:
-        yield Finding(part="toolchain", ok=False, detail=str(error), rehearsal_needs_it=True)
+        return [], [Finding(part="toolchain", ok=False, detail=str(error), rehearsal_needs_it=True)]
+    findings = []
+    for part in parts:
+        where = f"{part.version}, {part.way}, {part.path}" if part.path else f"missing ({part.version})"
+        findings.append(Finding(part=part.name, ok=part.path is not None, detail=where, rehearsal_needs_it=True))
+    return parts, findings
 
 
 def _account(make_target: Callable[[], Target], environ: dict[str, str]) -> tuple[Target | None, list[Finding]]:

@@ -35,6 +35,13 @@ class Opened(_Line):
     request: RentRequest
 
 
+class ImagePinned(_Line):
+    """The digest of the model's image, as its registry named it before the purchase."""
+
+    kind: Literal["image-pinned"] = "image-pinned"
+    digest: str
+
+
 class PurchaseIntended(_Line):
     """Written and on disk before the purchase call leaves."""
 
@@ -194,6 +201,7 @@ class Closed(_Line):
 
 Entry = Annotated[
     Opened
+    | ImagePinned
     | PurchaseIntended
     | PurchaseConfirmed
     | PurchaseDenied

@@ -39,6 +39,8 @@ def fold(entries: Iterable[Entry]) -> Record:
 
 def _add(record: Record, entry: Entry) -> Record:
     match entry:
+        case lines.ImagePinned(digest=digest):
+            return replace(record, image_digest=digest)
         case lines.PurchaseIntended(offer=offer, at=at):
             return replace(record, intent=PurchaseIntent(offer=offer, intended_at=at))
         case lines.PurchaseConfirmed(offering_id=offering, reservation_id=bought, fee_usd=fee, at=at):

@@ -124,7 +124,7 @@ class Record:
     than the one before. `raised` and `drain_asked` are when the GPU group was last told to grow and to shrink,
     `end_asked` when somebody or a rule (`gave_up`) ended the session before its time, `reopened` when an ended session
     was taken up again because it had not come out empty. `released` means that AWS took no money for `block` and gave
-    it up.
+    it up. `image_digest` pins the model's image for all updates; None: its registry did not name one.
     """
 
     session: str
@@ -132,6 +132,7 @@ class Record:
     account_id: str
     opened: datetime
     request: RentRequest
+    image_digest: str | None = None
     purchases: tuple[Purchase, ...] = ()
     intent: PurchaseIntent | None = None
     block: Block | None = None

@@ -28,6 +28,7 @@ class RentRequest(BaseModel):
     `endpoint_cidrs` are the addresses that may reach the cluster's API; `weights_uri` is where in S3 the model lies
     staged, `weights_kms_key_arn` your key that it is encrypted with, if it is. `caches` is "warm" for who brings the
     engine's kernels along: nothing here does yet, and a plan that counts on them is wrong by an hour of the block.
+    `image_registry_prefix` and `image_pull_secret` are the stack's keys of those names.
     `parallel` is how many things the engine makes at once.
     """
 
@@ -47,6 +48,8 @@ class RentRequest(BaseModel):
     endpoint_cidrs: tuple[IPv4Network, ...]
     weights_uri: str | None = Field(default=None, pattern=r"^s3://[^/\s]+(/\S*)?$")
     weights_kms_key_arn: str | None = Field(default=None, pattern=r"^arn:aws:kms:")
+    image_registry_prefix: str | None = None
+    image_pull_secret: str | None = None
     caches: Caches = "cold"
     parallel: int = Field(default=16, ge=1, le=256)
 

@@ -8,7 +8,6 @@ told, as a route, is taken back and made anew. The rest can be asked for a secon
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from botocore.exceptions import WaiterError
@@ -145,17 +144,6 @@ def _nat_gateway(target: Target, inputs: Inputs) -> str | None:
     return found[0]["NatGatewayId"]
 
 
-def _rule(target: Target, inputs: Inputs, *, egress: bool) -> str | None:
-    rules = target.client("ec2").describe_security_group_rules(
-        Filters=[{"Name": "group-id", "Values": [inputs["securityGroupId"]]}]
-    )["SecurityGroupRules"]
-    for rule in rules:
-        peer = rule.get("ReferencedGroupInfo", {}).get("GroupId")
-        if rule["IsEgress"] is egress and peer == inputs.get("referencedSecurityGroupId"):
-            return rule["SecurityGroupRuleId"]
-    return None
-
-
 _BY_NAME: Mapping[str, Callable[[Target, Inputs], str | None]] = {
     "aws:cloudwatch/logGroup:LogGroup": _log_group,
     "aws:ec2/launchTemplate:LaunchTemplate": _launch_template,
@@ -165,8 +153,6 @@ _BY_NAME: Mapping[str, Callable[[Target, Inputs], str | None]] = {
     "aws:eks/nodeGroup:NodeGroup": _node_group,
     "aws:iam/role:Role": _role,
     "aws:iam/rolePolicy:RolePolicy": _role_policy,
-    "aws:vpc/securityGroupEgressRule:SecurityGroupEgressRule": partial(_rule, egress=True),
-    "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule": partial(_rule, egress=False),
 }
 
 
@@ -188,9 +174,6 @@ _BY_TAG: Mapping[str, _Tagged] = {
     ),
     "aws:ec2/routeTable:RouteTable": _Tagged(
         operation="describe_route_tables", key="RouteTables", id_key="RouteTableId"
-    ),
-    "aws:ec2/securityGroup:SecurityGroup": _Tagged(
-        operation="describe_security_groups", key="SecurityGroups", id_key="GroupId", differ_by=("name", "GroupName")
     ),
     "aws:ec2/subnet:Subnet": _Tagged(
         operation="describe_subnets", key="Subnets", id_key="SubnetId", differ_by=("cidrBlock", "CidrBlock")

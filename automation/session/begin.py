@@ -11,7 +11,7 @@ from decimal import Decimal
 from pathlib import Path
 
 from automation.errors import InvalidRequest, Refused, RentblockError, machine_error
-from automation.ledger.entries import BlockKnown, Closed, EndAsked, Opened, PhaseBegan
+from automation.ledger.entries import BlockKnown, Closed, EndAsked, ImagePinned, Opened, PhaseBegan
 from automation.ledger.folder import SessionFolder, session_folder, sessions
 from automation.ledger.journal import Journal, alone
 from automation.ledger.lock import held
@@ -19,7 +19,7 @@ from automation.ledger.record import Record
 from automation.ledger.request import RentRequest, catalogue_problems, invalid
 from automation.market import reservations
 from automation.market.purchase import Approval, buy, settle
-from automation.pins import not_known, require_pins
+from automation.pins import image_digest, not_known, require_pins
 from automation.refusals import check_account, refuse_stand_ins
 from automation.session.display import Display, Quiet
 from automation.session.plan import budget_of
@@ -55,17 +55,17 @@ def begin(request: RentRequest, target: Target, approve: Approve, display: Displ
         if request.reservation_id:
             block = _bought_elsewhere(request, target, show)
             require_weights(request, target, block.region)
-            _require_all(target, request, block, show)
-            return _open(request, target, block)
+            digest = _require_all(target, request, block, show)
+            return _open(request, target, block, digest)
         if request.capacity == "on-demand":
             offer = on_demand(request, target)
             block = replace(offer.bought_as(ON_DEMAND), offering_id=None, fee_usd=Decimal(0))
-            _require_all(target, request, block, show)
+            digest = _require_all(target, request, block, show)
             _approved(approve, offer)
-            return _open(request, target, block)
+            return _open(request, target, block, digest)
         offer = best_offer(search(request, target))
-        _require_all(target, request, offer.bought_as(_NOT_BOUGHT_YET), show)
-        return _buy(request, target, offer, _approved(approve, offer))
+        digest = _require_all(target, request, offer.bought_as(_NOT_BOUGHT_YET), show)
+        return _buy(request, target, offer, _approved(approve, offer), digest)
 
 
 @contextmanager
@@ -126,17 +126,22 @@ def _require_engine(target: Target, display: Display) -> None:
     install_plugins(target.engine_environment)
 
 
-def _require_all(target: Target, request: RentRequest, block: Block, display: Display) -> None:
-    """Raise InvalidRequest or PinsMissing if a stack on `block` could not be made; say what nobody can tell."""
-    from automation.session.preflight import require_a_stack, require_system_nodes, warnings
+def _require_all(target: Target, request: RentRequest, block: Block, display: Display) -> str | None:
+    """Raise InvalidRequest or PinsMissing if a stack on `block` could not be made; say what could not be checked.
+
+    Gives the digest of the model's image, None if its registry did not name it."""
+    from automation.session.preflight import image_warnings, require_a_stack, require_system_nodes, warnings
 
     for warning in warnings(target, request):
         display.say(target.clock.now(), warning)
     require_a_stack(target, request, block)
     require_system_nodes(target, block)
-    unknown = require_pins(target.in_region(block.region), request.model)
-    if unknown:
-        display.say(target.clock.now(), not_known(unknown))
+    judgements = require_pins(target.in_region(block.region), request.model, request.image_registry_prefix)
+    for warning in image_warnings(judgements, block):
+        display.say(target.clock.now(), warning)
+    if unknown := not_known(judgements):
+        display.say(target.clock.now(), unknown)
+    return image_digest(judgements)
 
 
 def _approved(approve: Approve, offer: Offer) -> Approval:
@@ -187,8 +192,8 @@ def _same(record: Record, request: RentRequest) -> bool:
     return wanted == has
 
 
-def _buy(request: RentRequest, target: Target, offer: Offer, approval: Approval) -> SessionFolder:
-    folder, journal = _new(request, target, offer.start)
+def _buy(request: RentRequest, target: Target, offer: Offer, approval: Approval, digest: str | None) -> SessionFolder:
+    folder, journal = _new(request, target, offer.start, digest)
     journal.write(PhaseBegan(at=target.clock.now(), phase="buy"))
     try:
         # Whoever would close the session as one without a block has to wait until it is known.
@@ -205,13 +210,13 @@ def _buy(request: RentRequest, target: Target, offer: Offer, approval: Approval)
     return folder
 
 
-def _open(request: RentRequest, target: Target, block: Block) -> SessionFolder:
-    folder, journal = _new(request, target, block.start)
+def _open(request: RentRequest, target: Target, block: Block, digest: str | None) -> SessionFolder:
+    folder, journal = _new(request, target, block.start, digest)
     journal.write(BlockKnown(at=target.clock.now(), block=block))
     return folder
 
 
-def _new(request: RentRequest, target: Target, start: datetime) -> tuple[SessionFolder, Journal]:
+def _new(request: RentRequest, target: Target, start: datetime, digest: str | None) -> tuple[SessionFolder, Journal]:
     suffix = "".join(secrets.choice(_SUFFIX) for _ in range(4))
     folder = session_folder(target.home, f"rtb-{start:%Y%m%d}-{suffix}")
     folder.create()
@@ -225,6 +230,8 @@ def _new(request: RentRequest, target: Target, start: datetime) -> tuple[Session
             request=request,
         )
     )
+    if digest:
+        journal.write(ImagePinned(at=target.clock.now(), digest=digest))
     return folder, journal
 
 

@@ -139,7 +139,7 @@ def _work(folder: SessionFolder, logs: Path) -> Work:
             remedy="Use the credentials of that account.",
         )
     write_whole(folder.providers, json.dumps(dict(target.providers)))
-    workspace_files(folder, stack_config(record.request, record.block))
+    workspace_files(folder, stack_config(record.request, record.block, record.image_digest))
     environment = engine_environment(folder, target.engine_environment)
     os.environ.pop(PASSPHRASE, None)
     _wait_for_the_stack(environment["PULUMI_BACKEND_URL"], folder)

@@ -5,8 +5,10 @@ It loads Pulumi and its packages, so whoever needs it imports it where it is nee
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import timedelta
+from decimal import Decimal
 from ipaddress import AddressValueError, IPv4Address
 
 import httpx
@@ -15,11 +17,14 @@ from botocore.credentials import RefreshableCredentials
 from automation.errors import AwsSaysNo, InvalidRequest, MachineInTheWay, RentblockError
 from automation.ledger.request import RentRequest
 from automation.market import offers
+from automation.pins import Judgement
 from automation.session.stack_config import stack_config
 from automation.target import Target
+from components.location import LookupFailed, Reservation
 from components.node_groups import SYSTEM_INSTANCE_TYPE
-from components.settings import LookupFailed, Reservation, SettingsError, judge
+from components.settings import SettingsError, judge
 from planning.block import Block
+from planning.catalogue import load
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,6 +84,26 @@ def warnings(target: Target, request: RentRequest) -> Iterator[str]:
         )
 
 
+def image_warnings(judgements: Iterable[Judgement], block: Block) -> Iterator[str]:
+    """What a registry's rate limit may cost on `block`: nodes pull while it is paid."""
+    for judged in judgements:
+        if judged.rate_limited:
+            yield (
+                f"The registry of {judged.pin.value} refuses requests from this machine for now (HTTP 429). It counts "
+                "anonymous pulls by address, and all nodes of a session pull through one NAT address. If it refuses "
+                f"them too, the model server does not start, and each hour costs {_usd_per_hour(block)}. Pull from a "
+                "mirror or a pull-through cache: --image-registry-prefix."
+            )
+
+
+def _usd_per_hour(block: Block) -> str:
+    if block.fee_usd:
+        hours = Decimal((block.end - block.start) / timedelta(hours=1))
+        return f"US${block.fee_usd / hours:,.2f} of the block"
+    price = load().instance_type(block.instance_type).on_demand_usd_per_hour
+    return f"US${price.value * block.instance_count:,.2f}" if price else "a paid hour"
+
+
 def _own_address() -> IPv4Address | None:
     """The address from which this machine reaches AWS, as a service of AWS's own tells it; None when nobody tells."""
     try:
@@ -105,7 +130,9 @@ def require_system_nodes(target: Target, block: Block) -> None:
 def require_a_stack(target: Target, request: RentRequest, block: Block) -> None:
     """Raise InvalidRequest, with everything that the program would refuse about a session on `block`."""
     try:
-        judge(stack_config(request, block), _AsBought(target=target, block=block))
+        settings = judge(stack_config(request, block, image_digest=None), _AsBought(target=target, block=block))
+        if settings.zone_problems:
+            raise SettingsError(settings.zone_problems)
     except SettingsError as error:
         problems = "; ".join(f"{found.key}: {found.what}. {found.remedy}" for found in error.problems)
         raise InvalidRequest(

@@ -4,8 +4,8 @@ from automation.ledger.request import RentRequest
 from planning.block import Block
 
 
-def stack_config(request: RentRequest, block: Block) -> dict[str, str | list[str]]:
-    """The keys of `Pulumi.<session>.yaml`, without their namespace."""
+def stack_config(request: RentRequest, block: Block, image_digest: str | None) -> dict[str, str | list[str]]:
+    """The keys of `Pulumi.<session>.yaml`, without their namespace. `image_digest` None: the registry named none."""
     config: dict[str, str | list[str]] = {
         "region": block.region,
         "capacity": request.capacity,
@@ -18,6 +18,12 @@ def stack_config(request: RentRequest, block: Block) -> dict[str, str | list[str
         config["weights"] = request.weights_uri
     if request.weights_kms_key_arn:
         config["weightsKmsKeyArn"] = request.weights_kms_key_arn
+    if request.image_registry_prefix:
+        config["imageRegistryPrefix"] = request.image_registry_prefix
+    if request.image_pull_secret:
+        config["imagePullSecret"] = request.image_pull_secret
+    if image_digest:
+        config["imageDigest"] = image_digest
     if request.capacity == "block":
         config["reservationId"] = block.reservation_id
     else:

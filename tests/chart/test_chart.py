@@ -9,6 +9,7 @@ import jsonschema
 import pytest
 import yaml
 
+from components.images import ModelImage
 from components.vllm import VllmArgs, chart_values, engine_timeouts
 from planning.catalogue import load
 
@@ -27,6 +28,7 @@ def program_values(model: str, instance: str) -> dict[str, Any]:
         instance_type=KNOWN.instance_type(instance),
         instance_count=1,
         weights=None,
+        image=ModelImage(reference=KNOWN.model(model).image, pull_secret="hub"),
         after=[],
     )
     return dict(chart_values(args, engine_timeouts(args)))
@@ -44,6 +46,7 @@ def test_the_programs_values_are_values_of_the_chart(model: str, instance: str) 
     [
         {"image": "vllm/vllm-openai"},
         {"image": "vllm/vllm-openai:v1@sha256:short"},
+        {"imagePullSecrets": "hub"},
         {"args": []},
         {"args": "serve"},
         {"replicas": 0},

@@ -54,6 +54,12 @@ def test_the_deployment_never_rolls_and_takes_its_time() -> None:
     assert container["livenessProbe"]["timeoutSeconds"] >= 5
 
 
+def test_a_pull_secret_is_named_only_where_there_is_one() -> None:
+    assert "imagePullSecrets" not in pod()
+    named = render(imagePullSecrets=["hub"])["Deployment"]["spec"]["template"]["spec"]
+    assert named["imagePullSecrets"] == [{"name": "hub"}]
+
+
 def test_arguments_reach_the_engine_as_they_are() -> None:
     container = pod()["containers"][0]
     assert container["name"] == "vllm"

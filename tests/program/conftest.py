@@ -51,6 +51,7 @@ class Cloud(mocks.Mocks):
     reservation: dict[str, str]
     zones: Sequence[str]
     failure: str
+    zones_failure: str
     calls: list[mocks.MockCallArgs] = field(default_factory=list)
 
     def new_resource(self, args: mocks.MockResourceArgs) -> tuple[str, dict[str, Any]]:
@@ -71,7 +72,7 @@ class Cloud(mocks.Mocks):
             failures = [("id", self.failure)] if self.failure else []
             return {"id": args.args["id"], **self.reservation}, failures
         if args.token == "aws:index/getAvailabilityZones:getAvailabilityZones":
-            return {"zoneIds": list(self.zones), "names": []}
+            return {"zoneIds": list(self.zones), "names": []}, [("", self.zones_failure)] if self.zones_failure else []
         raise AssertionError(f"the program asked for {args.token}")
 
 
@@ -144,11 +145,12 @@ class Program:
         *,
         zones: Sequence[str] = ("usw2-az1", "usw2-az2", "usw2-az3", "usw2-az4"),
         failure: str = "",
+        zones_failure: str = "",
         stack: str = SESSION,
         **reservation: str,
     ) -> Run:
         usual = {"instanceType": "p6-b300.48xlarge", "availabilityZoneId": "usw2-az2", "state": "scheduled"}
-        cloud = Cloud(reservation={**usual, **reservation}, zones=zones, failure=failure)
+        cloud = Cloud(reservation={**usual, **reservation}, zones=zones, failure=failure, zones_failure=zones_failure)
         self.requests = []
         recorder = Recorder(cloud, self.requests)
         loop = asyncio.new_event_loop()

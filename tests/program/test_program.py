@@ -80,22 +80,21 @@ def test_gpus_on_demand_take_the_same_shape_without_market_and_reservation(on_de
     assert len(on_demand.calls) == 1
 
 
-def test_several_nodes_get_efa_and_a_group_that_names_itself(two_nodes: Any) -> None:
-    run = two_nodes
-    interfaces = run.one("aws:ec2/launchTemplate:LaunchTemplate", "-gpu").inputs["networkInterfaces"]
-    assert [card["networkCardIndex"] for card in interfaces] == list(range(17))
-    assert [card["interfaceType"] for card in interfaces] == ["interface", *["efa-only"] * 16]
-    assert {tuple(card["securityGroups"]) for card in interfaces} == {("sg-cluster", "session-nodes-efa-id")}
-    rule = run.one("aws:vpc/securityGroupEgressRule:SecurityGroupEgressRule").inputs
-    assert rule["securityGroupId"] == rule["referencedSecurityGroupId"] == "session-nodes-efa-id"
-    assert run.one("aws:eks/nodeGroup:NodeGroup", "-gpu").inputs["scalingConfig"]["maxSize"] == 2
-    assert run.one("kubernetes:helm.sh/v3:Release").inputs["values"]["replicas"] == 2
-
-
-def test_one_node_uses_no_efa(dev: Any) -> None:
-    assert not dev.of("aws:ec2/securityGroup:SecurityGroup")
-    for template in dev.of("aws:ec2/launchTemplate:LaunchTemplate"):
+def test_several_nodes_have_the_interfaces_that_eks_gives_them(two_nodes: Any) -> None:
+    """Each node serves a whole copy of the model, so no traffic needs EFA: 16 more interfaces would serve nothing."""
+    assert two_nodes.one("aws:eks/nodeGroup:NodeGroup", "-gpu").inputs["scalingConfig"]["maxSize"] == 2
+    assert two_nodes.one("kubernetes:helm.sh/v3:Release").inputs["values"]["replicas"] == 2
+    for template in two_nodes.of("aws:ec2/launchTemplate:LaunchTemplate"):
         assert "networkInterfaces" not in template.inputs
+    assert not [request for request in two_nodes.requests if "security" in request.type.lower()]
+
+
+def test_the_model_server_is_pulled_as_the_stack_file_says(program: Any, configuration: Any) -> None:
+    digest = f"sha256:{'0a' * 32}"
+    settings = {"imageRegistryPrefix": "mirror.example/hub", "imagePullSecret": "hub", "imageDigest": digest}
+    values = program({**configuration, **settings}).one("kubernetes:helm.sh/v3:Release").inputs["values"]
+    assert values["image"] == f"mirror.example/hub/vllm/vllm-openai:v0.29.0@{digest}"
+    assert values["imagePullSecrets"] == ["hub"]
 
 
 def test_the_system_group_carries_what_must_run_before_the_block(dev: Any) -> None:
@@ -189,7 +188,6 @@ def test_every_in_cluster_resource_goes_down_with_the_control_plane_and_no_aws_r
 
 
 def test_no_rule_lets_the_world_in(dev: Any, on_demand: Any, two_nodes: Any) -> None:
-    assert two_nodes.of("aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule")
     for run in (dev, on_demand, two_nodes):
         for request in run.requests:
             assert "ingress" not in request.inputs
@@ -296,6 +294,7 @@ def test_no_secret_is_in_any_request(dev: Any) -> None:
 
 def test_the_stack_tells_exactly_what_a_session_reads(dev: Any) -> None:
     outputs: dict[str, Any] = dict(dev.outputs)
+    assert outputs.pop("next_step")
     kubeconfig = outputs.pop("kubeconfig")
     assert kubeconfig["4dabf18193072939515e22adb298388d"] == "1b47061264138c4ac30d75fd1eb44270"  # Pulumi's mark: secret
     assert json.loads(kubeconfig["value"]) == {"kind": "Config"}
@@ -309,6 +308,22 @@ def test_the_stack_tells_exactly_what_a_session_reads(dev: Any) -> None:
         "service": "vllm",
         "served_model": "Kimi-K3",
     }
+
+
+def test_the_stack_says_how_to_start_its_nodes(two_nodes: Any, on_demand: Any) -> None:
+    by_hand = two_nodes.outputs["next_step"]
+    assert "When the block cr-0123456789abcdef0 has started" in by_hand
+    group = two_nodes.one("aws:eks/nodeGroup:NodeGroup", "-gpu").inputs
+    assert (
+        f"aws eks update-nodegroup-config --region us-west-2 --cluster-name {group['clusterName']} "
+        f"--nodegroup-name {group['nodeGroupName']} --scaling-config minSize=0,maxSize=2,desiredSize=2\n"
+    ) in by_hand
+    # Without it the next update would set the size back to 0, on paid time.
+    assert list(two_nodes.one("aws:eks/nodeGroup:NodeGroup", "-gpu").raw.ignoreChanges) == ["scalingConfig.desiredSize"]
+    assert "port-forward service/vllm 8000:8000" in by_hand
+    assert "Kimi-K3 at http://127.0.0.1:8000/v1" in by_hand
+    assert "reservation" not in on_demand.outputs["next_step"]
+    assert "They bill from then on" in on_demand.outputs["next_step"]
 
 
 def test_nothing_here_buys(dev: Any, on_demand: Any) -> None:

@@ -62,6 +62,6 @@ def test_a_stack_that_no_cluster_can_be_named_after_fails_before_the_network(
 
 def test_a_reservation_that_aws_does_not_show_is_a_problem_like_any_other(program: Any, configuration: Any) -> None:
     with pytest.raises(
-        SettingsError, match=r"reservationId: AWS did not show cr-0123456789abcdef0: .*no such reservation"
+        SettingsError, match=r"reservationId: AWS did not show cr-0123456789abcdef0 in us-west-2: .*no such reservation"
     ):
         program(configuration, failure="no such reservation")

@@ -80,7 +80,9 @@ def test_dev_is_the_first_stack(tmp_path: Path) -> None:
 
 
 def address(server: ControlServer, token: str) -> WorldAddress:
-    return WorldAddress(control_url=server.url, token=token, endpoint_url="", region="us-west-2", account_id="1")
+    return WorldAddress(
+        control_url=server.url, token=token, endpoint_url="", region="us-west-2", account_id="1", registry_url=""
+    )
 
 
 def test_the_world_answers_only_who_knows_its_token(tmp_path: Path) -> None:
@@ -128,7 +130,7 @@ def test_an_asker_that_was_ended_while_it_waited_is_no_error(capfd: pytest.Captu
 
 def test_the_token_of_a_world_is_read_by_its_owner_only(tmp_path: Path) -> None:
     file = tmp_path / "world.json"
-    written = WorldAddress(control_url="u", token="t", endpoint_url="e", region="r", account_id="a")
+    written = WorldAddress(control_url="u", token="t", endpoint_url="e", region="r", account_id="a", registry_url="i")
     written.write(file)
     assert file.stat().st_mode & 0o777 == 0o600
     assert WorldAddress.read(file) == written

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from pathlib import Path
@@ -13,13 +13,16 @@ import pytest
 
 from automation.errors import ExitCode, PinsMissing
 from automation.ledger.folder import sessions
+from automation.ledger.journal import Journal
 from automation.ledger.request import RentRequest
 from automation.market.purchase import Approval
 from automation.session.begin import begin
 from automation.target import Target
 from components import versions
+from planning.catalogue import load
 from planning.ranking import Offer
 from rehearsal.delays import Constants, load_constants
+from rehearsal.registry import RegistryMirror
 from rehearsal.world import World
 
 
@@ -54,9 +57,16 @@ class Person:
         self.heard.append(sentence)
 
 
+@pytest.fixture(scope="module")
+def registry() -> Iterator[RegistryMirror]:
+    mirror = RegistryMirror(load_constants().images)
+    yield mirror
+    mirror.stop()
+
+
 @pytest.fixture
-def target_in(tmp_path: Path) -> Callable[[Any], Target]:
-    def make(cloud: Any) -> Target:
+def target_in(tmp_path: Path, registry: RegistryMirror) -> Callable[..., Target]:
+    def make(cloud: Any, registry: str = registry.url) -> Target:
         session = boto3.Session(aws_access_key_id="rehearsal", aws_secret_access_key="rehearsal")
         return Target(
             mode="rehearsal",
@@ -67,6 +77,7 @@ def target_in(tmp_path: Path) -> Callable[[Any], Target]:
             clock=Clock(cloud.world),
             home=tmp_path,
             engine_environment={},
+            registry_mirror_url=registry,
         )
 
     return make
@@ -83,7 +94,7 @@ def without(constants: Constants, addon: str) -> Constants:
 
 
 def test_a_pin_that_aws_lacks_is_refused_and_nothing_is_bought(
-    new_cloud: Callable[..., Any], target_in: Callable[[Any], Target], wish: RentRequest
+    new_cloud: Callable[..., Any], target_in: Callable[..., Target], wish: RentRequest
 ) -> None:
     cloud, person = new_cloud(constants=without(load_constants(), "vpc-cni")), Person()
     target = target_in(cloud)
@@ -96,7 +107,7 @@ def test_a_pin_that_aws_lacks_is_refused_and_nothing_is_bought(
 
 
 def test_a_version_in_extended_support_is_refused_and_nothing_is_bought(
-    new_cloud: Callable[..., Any], target_in: Callable[[Any], Target], wish: RentRequest
+    new_cloud: Callable[..., Any], target_in: Callable[..., Target], wish: RentRequest
 ) -> None:
     constants = load_constants()
     pinned = constants.cluster_versions[versions.KUBERNETES]
@@ -110,17 +121,33 @@ def test_a_version_in_extended_support_is_refused_and_nothing_is_bought(
 
 
 def test_pins_that_aws_has_are_no_obstacle_and_what_nobody_can_tell_is_said_first(
-    cloud: Any, target_in: Callable[[Any], Target], wish: RentRequest
+    cloud: Any, target_in: Callable[..., Target], wish: RentRequest
 ) -> None:
     person = Person()
-    begin(wish, target_in(cloud), person.approve, person)
+    folder = begin(wish, target_in(cloud), person.approve, person)
     assert cloud.aws.meter.bill().purchases == 1
     (said,) = person.heard
-    assert said.startswith("Not verified before the session: ")
-    assert "NVIDIA device plugin image" in said
-    assert "EKS" not in said
+    assert said.startswith("Not verified before the session: weights of kimi-k3. ")
+    vllm = load_constants().images[f"docker.io/{load().model('kimi-k3').image}"]
+    assert Journal(folder.journal).record().image_digest == vllm.digest
     asked = [call.region for call in cloud.aws.calls if call.service in ("eks", "ssm")]
     assert set(asked) == {"us-west-2"}
+
+
+def test_an_image_that_does_not_exist_is_refused_before_the_purchase(
+    cloud: Any, target_in: Callable[..., Target], wish: RentRequest
+) -> None:
+    images = load_constants().images
+    empty, person = RegistryMirror({name: image for name, image in images.items() if "vllm" not in name}), Person()
+    target = target_in(cloud, empty.url)
+    try:
+        with pytest.raises(
+            PinsMissing, match=r"engine image of kimi-k3 vllm/vllm-openai:v0\.29\.0: docker\.io does not have"
+        ):
+            begin(wish, target, person.approve, person)
+    finally:
+        empty.stop()
+    assert_nothing_happened(cloud, person, target)
 
 
 def assert_nothing_happened(cloud: Any, person: Person, target: Target) -> None:

@@ -33,7 +33,7 @@ with warnings.catch_warnings():
     import pulumi_kubernetes as k8s
 
     # Services are loaded when they are first touched, which is not safe while the eks provider's thread does the same.
-    assert all((aws.cloudwatch.LogGroup, aws.ec2.Vpc, aws.eks.Cluster, aws.iam.Role, aws.vpc.SecurityGroupIngressRule))
+    assert all((aws.cloudwatch.LogGroup, aws.ec2.Vpc, aws.eks.Cluster, aws.iam.Role))
     assert all((k8s.apps.v1.DaemonSet, k8s.core.v1.Namespace, k8s.helm.v3.Release))
 
 PROJECT = Path(__file__).resolve().parents[3]
@@ -44,7 +44,6 @@ CONFIG: Mapping[str, str | list[str]] = {
     "capacity": "block",
     "reservationId": "cr-0123456789abcdef0",
     "instanceType": "p6-b300.48xlarge",
-    # Two nodes talk by EFA, which brings a security group with rules of ours.
     "instanceCount": "2",
     "model": "kimi-k3",
     "endpointPublicAccessCidrs": ["203.0.113.7/32"],
@@ -96,15 +95,15 @@ class Place:
         settings["config"] = {key: value for key, value in changed.items() if value is not None}
         file.write_text(yaml.safe_dump(settings), encoding="utf-8")
 
-    def client(self, service: str) -> Any:
+    def client(self, service: str, region: str = "us-west-2") -> Any:
         """boto3, behind Pulumi's back."""
         keys = {"aws_access_key_id": "other", "aws_secret_access_key": "other"}
         url = self.running.address.endpoint_url
-        return boto3.client(service, region_name="us-west-2", endpoint_url=url, **keys)  # type: ignore[call-overload]
+        return boto3.client(service, region_name=region, endpoint_url=url, **keys)  # type: ignore[call-overload]
 
-    def gpu_scaling(self, cluster: str) -> dict[str, int]:
+    def gpu_scaling(self, cluster: str, region: str = "us-west-2") -> dict[str, int]:
         """What the cloud says of the GPU group's size."""
-        group = self.client("eks").describe_nodegroup(clusterName=cluster, nodegroupName="gpu")["nodegroup"]
+        group = self.client("eks", region).describe_nodegroup(clusterName=cluster, nodegroupName="gpu")["nodegroup"]
         scaling: dict[str, int] = group["scalingConfig"]
         return scaling
 

@@ -28,15 +28,13 @@ def ids(resources: list[dict[str, Any]]) -> dict[str, str]:
     return {resource["urn"]: resource["id"] for resource in resources if "id" in resource}
 
 
-def ingress(ec2: Any, vpc_id: str) -> list[tuple[str, str]]:
-    """The group and the id of each ingress rule by which a security group of ours lets itself in, as the cloud says."""
-    groups = ec2.describe_security_groups(Filters=[{"Name": "vpc-id", "Values": [vpc_id]}])["SecurityGroups"]
-    [efa] = [group["GroupId"] for group in groups if group["Description"] == "EFA between GPU nodes"]
-    rules = ec2.describe_security_group_rules(Filters=[{"Name": "group-id", "Values": [efa]}])["SecurityGroupRules"]
-    return [(efa, rule["SecurityGroupRuleId"]) for rule in rules if not rule["IsEgress"]]
+def routes_to_nat(ec2: Any, vpc_id: str) -> list[str]:
+    """The route tables of the VPC whose default route is the NAT gateway, as the cloud says."""
+    tables = ec2.describe_route_tables(Filters=[{"Name": "vpc-id", "Values": [vpc_id]}])["RouteTables"]
+    return [table["RouteTableId"] for table in tables if any("NatGatewayId" in route for route in table["Routes"])]
 
 
-def test_a_session_has_the_outputs_of_a_shell_and_its_rules_are_put_back(
+def test_a_session_has_the_outputs_of_a_shell_and_its_routes_are_put_back(
     place: Any, open_it: Any, folder: SessionFolder
 ) -> None:
     stack = open_it(place)(CONFIG)
@@ -50,7 +48,7 @@ def test_a_session_has_the_outputs_of_a_shell_and_its_rules_are_put_back(
     outputs = {name: output.value for name, output in made.outputs.items()}
     vpc_id = outputs.pop("vpc_id")
     assert [name for name, output in made.outputs.items() if output.secret] == ["kubeconfig"]
-    del outputs["kubeconfig"]
+    del outputs["kubeconfig"], outputs["next_step"]
     assert outputs == {
         "availability_zone_id": "usw2-az2",
         "cluster_name": SESSION,
@@ -62,13 +60,13 @@ def test_a_session_has_the_outputs_of_a_shell_and_its_rules_are_put_back(
     }
 
     ec2 = place.client("ec2")
-    [(group, rule)] = ingress(ec2, vpc_id)
-    ec2.revoke_security_group_ingress(GroupId=group, SecurityGroupRuleIds=[rule])
-    assert ingress(ec2, vpc_id) == []
+    [table] = routes_to_nat(ec2, vpc_id)
+    ec2.delete_route(RouteTableId=table, DestinationCidrBlock="0.0.0.0/0")
+    assert routes_to_nat(ec2, vpc_id) == []
     refreshed = changes(stack.refresh(show_secrets=False).summary)
     assert refreshed == {"same": foreseen["create"] - 1, "delete": 1}
     assert changes(stack.up(show_secrets=False).summary) == {"same": foreseen["create"] - 1, "create": 1}
-    assert len(ingress(ec2, vpc_id)) == 1
+    assert routes_to_nat(ec2, vpc_id) == [table]
     assert changes(stack.refresh(show_secrets=False).summary) == everything
 
     assert changes(stack.destroy(show_secrets=False).summary) == {"delete": foreseen["create"]}
@@ -136,7 +134,7 @@ def test_what_aws_does_not_have_stays_pending_and_is_made_anew(place: Any, targe
             "resource": {
                 "type": kind,
                 "urn": kind,
-                "inputs": inputs | {"subnetId": "subnet-0", "securityGroupId": "sg-00000000000000000"},
+                "inputs": inputs | {"subnetId": "subnet-0"},
             },
         }
         for kind in sorted(KINDS)

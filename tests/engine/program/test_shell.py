@@ -53,6 +53,7 @@ def test_a_stack_stays_as_it_is_finds_what_was_taken_away_and_goes_without_its_c
     outputs = place.outputs()
     vpc_id = outputs.pop("vpc_id")
     assert vpc_id in {each.resource_id for each in place.everything()}
+    assert "aws eks update-nodegroup-config" in str(outputs.pop("next_step"))
     assert outputs == OUTPUTS
 
     ec2 = place.client("ec2")

@@ -41,8 +41,9 @@ CASES: dict[str, tuple[dict[str, object], list[tuple[str, str, str]]]] = {
         [
             (
                 "reservationId",
-                "AWS did not show cr-0123456789abcdef1: An error occurred (InvalidCapacityReservationId.NotFound)",
-                "Give cr- and 17 hex digits",
+                "AWS did not show cr-0123456789abcdef1 in us-west-2: An error occurred "
+                "(InvalidCapacityReservationId.NotFound)",
+                "Check the id, and set region",
             )
         ],
     ),

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,10 +15,12 @@ from botocore.stub import Stubber
 from automation import pins
 from automation.cli import doctor
 from automation.errors import CredentialsMissing, ExitCode, PinsMissing
-from automation.pins import judge_addon, judge_kubernetes, judge_node_ami, node_ami_parameters
+from automation.pins import judge_addon, judge_image, judge_kubernetes, judge_node_ami, node_ami_parameters
+from automation.registry import RegistryAnswer
 from automation.target import Target
 from components import versions
-from components.versions import AddonPin, KubernetesPin, NodeAmiPin, Pin, unverified_pins
+from components.versions import AddonPin, ImagePin, KubernetesPin, NodeAmiPin, Pin, unverified_pins
+from planning.catalogue import load
 
 HERE = {"what_to_check": "look", "where": "components/versions.py"}
 KUBERNETES = KubernetesPin(name="Kubernetes of EKS", value="1.35", **HERE)
@@ -76,7 +79,7 @@ def pinned(monkeypatch: pytest.MonkeyPatch) -> list[Pin]:
     """What the program pins, as the test fills it in."""
     found: list[Pin] = []
     for module in (pins, doctor):
-        monkeypatch.setattr(module, "unverified_pins", lambda model=None: tuple(found))
+        monkeypatch.setattr(module, "unverified_pins", lambda model=None, image_prefix=None: tuple(found))
     return found
 
 
@@ -129,6 +132,38 @@ def test_a_node_image_must_have_been_published(published: dict[str, str], verdic
     judged = judge_node_ami(AMI, published)
     assert judged.verdict == verdict
     assert re.search(words, judged.sentence)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "digest", "verdict"),
+    [
+        ("found", f"sha256:{'0a' * 32}", "verified"),
+        ("found", None, "verified"),
+        ("missing", None, "missing"),
+        ("rate limited", None, "not known"),
+        ("not known", None, "not known"),
+    ],
+)
+def test_an_image_is_missing_only_when_its_registry_says_so(outcome: Any, digest: str | None, verdict: str) -> None:
+    answer = RegistryAnswer(outcome=outcome, digest=digest, sentence="It answered.")
+    [pin] = [pin for pin in unverified_pins("kimi-k3") if isinstance(pin, ImagePin) and pin.of_model]
+    judged = judge_image(pin, answer)
+    assert (judged.verdict, judged.digest, judged.rate_limited) == (verdict, digest, outcome == "rate limited")
+    assert ("To check: the tag exists" in judged.sentence) is (verdict == "not known")
+    assert pins.image_digest([judged]) == digest
+
+
+def test_an_image_below_a_prefix_is_looked_up_below_the_prefix(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    known = load()
+    verified = replace(known.model("kimi-k3"), image_digest=f"sha256:{'0b' * 32}")
+    monkeypatch.setattr(versions, "load", lambda: replace(known, models={"kimi-k3": verified}))
+    images = [pin for pin in unverified_pins("kimi-k3") if isinstance(pin, ImagePin)]
+    assert [pin.of_model for pin in images] == [None]
+    _, pin = [pin for pin in unverified_pins("kimi-k3", "mirror.example/hub") if isinstance(pin, ImagePin)]
+    assert (pin.image.registry, pin.image.repository) == ("mirror.example", "hub/vllm/vllm-openai")
+    assert pin.image.digest == verified.image_digest
 
 
 def test_a_release_has_a_path_of_its_own_beside_the_newest() -> None:

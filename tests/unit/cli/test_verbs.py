@@ -392,7 +392,7 @@ def test_doctor_lists_everything_and_only_a_lack_is_a_fault(
     result = rentblock("doctor")
     assert result.exit_code == code
     assert all(finding.part in result.output for finding in findings)
-    assert ("Only a real session needs this: aws command." in result.output) is (code == ExitCode.LACKING)
+    assert ("Only real AWS needs this: aws command." in result.output) is (code == ExitCode.LACKING)
 
 
 def test_doctor_never_stops_half_way(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,40 +9,14 @@ import pytest
 import yaml
 
 from components import versions
-from components.node_groups import launch_template_args, network_interfaces, node_config_user_data
+from components.images import ModelImage
+from components.node_groups import launch_template_args, node_config_user_data
 from components.trust import trust_policy
 from components.vllm import VllmArgs, chart_values, engine_args, engine_timeouts
 from components.weights_access import read_policy
 from planning.catalogue import load
 
 KNOWN = load()
-
-
-@pytest.mark.parametrize(
-    ("instance", "first_efa", "cards", "device"),
-    [
-        ("p6-b300.48xlarge", 1, 16, 0),  # card 0 is ENA only
-        ("p6-b200.48xlarge", 0, 8, 1),
-        ("p5en.48xlarge", 0, 16, 1),
-        ("p5e.48xlarge", 0, 32, 1),
-        ("p5.48xlarge", 0, 32, 1),
-    ],
-)
-def test_efa_stands_on_the_cards_that_take_it(instance: str, first_efa: int, cards: int, device: int) -> None:
-    found = network_interfaces(KNOWN.instance_type(instance), 2, ["sg-1", "sg-2"])
-    assert found is not None
-    primary, *efa = found
-    assert (primary.network_card_index, primary.device_index, primary.interface_type) == (0, 0, "interface")
-    assert [card.network_card_index for card in efa] == list(range(first_efa, first_efa + cards))
-    assert {(card.device_index, card.interface_type) for card in efa} == {(device, "efa-only")}
-    assert all(card.security_groups == ["sg-1", "sg-2"] for card in found)
-    places = [(card.network_card_index, card.device_index) for card in found]
-    assert len(places) == len(set(places))
-
-
-@pytest.mark.parametrize(("instance", "nodes"), [("p6-b300.48xlarge", 1), ("g6.xlarge", 1), ("g6.xlarge", 4)])
-def test_where_efa_is_not_needed_or_not_there_eks_makes_the_interface(instance: str, nodes: int) -> None:
-    assert network_interfaces(KNOWN.instance_type(instance), nodes, ["sg-1"]) is None
 
 
 def test_the_node_configuration_is_a_mime_part_that_nodeadm_reads() -> None:
@@ -66,7 +40,6 @@ def test_market_type_and_reservation_stand_in_the_template_together_or_not_at_al
         root_gib=200,
         reservation_id=reservation_id,
         user_data=None,
-        network_interfaces=None,
         tags={"a": "b"},
     )
     assert template.instance_type == "p6-b300.48xlarge"
@@ -89,6 +62,7 @@ def vllm(model: str, instance: str, weights: str | None) -> VllmArgs:
         instance_type=KNOWN.instance_type(instance),
         instance_count=1,
         weights=weights,
+        image=ModelImage(reference="vllm/vllm-openai:v1", pull_secret=None),
         after=[],
     )
 
@@ -209,11 +183,6 @@ def test_every_pin_that_nobody_verified_says_how_to() -> None:
         assert pinned in values
     for model in KNOWN.models.values():
         assert model.image in values
-
-
-def test_an_image_with_a_digest_is_named_by_it() -> None:
-    assert versions.image_reference("a/b:1", "") == "a/b:1"
-    assert versions.image_reference("a/b:1", "sha256:ff") == "a/b:1@sha256:ff"
 
 
 def test_the_node_image_is_of_the_clusters_kubernetes_and_new_enough_for_the_driver() -> None:

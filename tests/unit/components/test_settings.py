@@ -1,13 +1,14 @@
 """Each way in which a configuration can be wrong, its key and its remedy."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 import yaml
 
-from components.settings import LookupFailed, Reservation, SettingsError, judge
+from components.location import LookupFailed, Reservation
+from components.settings import SettingsError, judge
 from components.stack_file import REMEDIES, StackFile
 from planning.catalogue import load
 
@@ -135,6 +136,10 @@ def test_an_empty_configuration_names_all_that_is_missing_at_once() -> None:
                 KEY.replace("us-west-2", "us-east-1"): "the key is in us-east-1",
             }.items()
         ),
+        ({"imageRegistryPrefix": "https://mirror.example"}, "imageRegistryPrefix", "without https://"),
+        ({"imageRegistryPrefix": "mirror.example/"}, "imageRegistryPrefix", "without https://"),
+        ({"imagePullSecret": "My_Secret"}, "imagePullSecret", "kubernetes.io/dockerconfigjson"),
+        ({"imageDigest": "v0.29.0"}, "imageDigest", "sha256: and 64 hex digits"),
         ({"logRetentionDays": "8"}, "logRetentionDays", "no retention of 8 days"),
     ],
 )
@@ -148,6 +153,23 @@ def test_a_wrong_key_is_named_with_its_remedy(changes: dict[str, object], key: s
 def test_a_key_for_the_weights_is_taken_by_its_arn(key: str) -> None:
     assert judge({**BLOCK, "weights": WEIGHTS, "weightsKmsKeyArn": key}, Aws()).weights_kms_key_arn == key
     assert judge({**BLOCK, "weights": WEIGHTS}, Aws()).weights_kms_key_arn is None
+
+
+def test_a_stack_pulls_from_its_registry_prefix_by_its_digest() -> None:
+    tag, digest = load().model("kimi-k3").image, f"sha256:{'0a' * 32}"
+    assert judge(BLOCK, Aws()).image.reference == tag
+    assert judge({**BLOCK, "imageDigest": digest}, Aws()).image.reference == f"{tag}@{digest}"
+    settings = {"imageDigest": digest, "imageRegistryPrefix": "mirror.example:5000/hub", "imagePullSecret": "mirror"}
+    image = judge({**BLOCK, **settings}, Aws()).image
+    assert (image.reference, image.pull_secret) == (f"mirror.example:5000/hub/{tag}@{digest}", "mirror")
+
+
+def test_a_digest_of_the_catalogue_wins(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = load()
+    verified = replace(known.model("kimi-k3"), image_digest=f"sha256:{'0b' * 32}")
+    monkeypatch.setattr("components.settings.load", lambda: replace(known, models={"kimi-k3": verified}))
+    found = judge({**BLOCK, "imageDigest": f"sha256:{'0a' * 32}"}, Aws()).image.reference
+    assert found == f"{verified.image}@{verified.image_digest}"
 
 
 @pytest.mark.parametrize("stack", ["team.prod", "-team", "_team", ".team", "a" * 101, "équipe", "team\n", ""])
@@ -206,8 +228,7 @@ def test_a_reservation_by_the_hour_makes_no_sense() -> None:
         (Aws(state="expired"), "reservationId", "is expired"),
         (Aws(state="payment-pending"), "reservationId", "a payment can take AWS 12 hours"),
         (Aws(state="payment-failed"), "reservationId", "is payment-failed"),
-        (Aws(zone_id="usw2-lax1-az1"), "availabilityZoneId", "usw2-lax1-az1 is not among"),
-        (Aws(silent=True), "reservationId", "No credentials"),
+        (Aws(silent=True), "reservationId", "AWS did not show cr-0123456789abcdef0 in us-west-2: No credentials"),
     ],
 )
 def test_what_aws_says_against_a_reservation_is_told(aws: Aws, key: str, says: str) -> None:
@@ -227,15 +248,29 @@ def test_a_stated_zone_must_be_the_reservations() -> None:
     assert "the reservation is in usw2-az2" in found["availabilityZoneId"]
 
 
-def test_an_unreachable_aws_is_told_once_for_a_gpu_by_the_hour() -> None:
-    found = problems(BY_THE_HOUR, Aws(silent=True))
-    assert list(found) == ["region"]
-    assert "No credentials" in found["region"]
-
-
-def test_a_region_with_a_single_zone_is_told() -> None:
-    found = problems(BLOCK, Aws(zones=("usw2-az2",)))
-    assert list(found) == ["availabilityZoneId"]
+@pytest.mark.parametrize(
+    ("raw", "aws", "key", "says"),
+    [
+        (BY_THE_HOUR, Aws(silent=True), "region", "did not list the zones of sa-east-1: No credentials"),
+        (
+            BLOCK,
+            Aws(zone_id="usw2-lax1-az1"),
+            "availabilityZoneId",
+            "usw2-lax1-az1 is not among the zones of us-west-2",
+        ),
+        (BLOCK, Aws(zones=("usw2-az2",)), "availabilityZoneId", "AWS lists only usw2-az2 in us-west-2"),
+        (BLOCK, Aws(zones=()), "availabilityZoneId", "that EKS can use: none"),
+    ],
+)
+def test_a_missing_zone_is_a_problem_of_a_new_stack_only(
+    raw: Mapping[str, object], aws: Aws, key: str, says: str
+) -> None:
+    settings = judge(raw, aws)
+    assert settings.second_zone_id is None
+    [problem] = settings.zone_problems
+    assert problem.key == key
+    assert says in str(problem)
+    assert {key, "logRetentionDays"} == set(problems({**raw, "logRetentionDays": "8"}, aws))
 
 
 def test_a_malformed_key_does_not_hide_what_aws_says_about_others() -> None:

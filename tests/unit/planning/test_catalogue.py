@@ -43,15 +43,10 @@ def test_prices_and_model_figures_are_among_the_constants() -> None:
         "g6.xlarge",
     ],
 )
-def test_an_instance_type_of_the_catalogue_has_gpus_and_efa_on_cards_that_it_has(name: str) -> None:
+def test_an_instance_type_of_the_catalogue_has_gpus_and_memory(name: str) -> None:
     instance = KNOWN.instance_type(name)
     assert instance.gpus >= 1
     assert instance.allocatable_memory_mib < instance.memory_mib
-    assert set(instance.efa_cards) <= set(range(instance.network_cards))
-
-
-def test_p6_b300_takes_efa_on_every_card_but_the_first() -> None:
-    assert KNOWN.instance_type("p6-b300.48xlarge").efa_cards == tuple(range(1, 17))
 
 
 @pytest.mark.parametrize(

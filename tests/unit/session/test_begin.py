@@ -32,11 +32,14 @@ from automation.ledger.request import RentRequest, field_problems, invalid
 from automation.market.offers import Search
 from automation.market.purchase import Approval
 from automation.market.reservations import Reservation
+from automation.pins import Judgement, Verdict
 from automation.session import begin as module
 from automation.session import rent, shortlist
 from automation.session.begin import approve_exactly, begin, check_request
 from automation.session.display import Quiet
+from automation.session.stack_config import stack_config
 from automation.target import Target
+from components.versions import ImagePin, unverified_pins
 from planning.block import Block
 from planning.ranking import Offer
 
@@ -109,7 +112,7 @@ def market(offer: Offer, monkeypatch: pytest.MonkeyPatch) -> Market:
     monkeypatch.setattr(shortlist, "region_of", lambda target, weights_uri: "us-west-2")
     monkeypatch.setattr(module, "buy", market.buy)
     monkeypatch.setattr(module, "check_account", lambda target: None)
-    monkeypatch.setattr(module, "require_pins", lambda target, model: ())
+    monkeypatch.setattr(module, "require_pins", lambda target, model, image_prefix: ())
     here = frozenset({"us-west-2a", "us-west-2b"})
     monkeypatch.setattr(preflight.offers, "zones_with", lambda target, instance_type: here)
     monkeypatch.setattr(preflight._AsBought, "zone_ids", lambda self, region: ("usw2-az1", "usw2-az2"))
@@ -203,6 +206,46 @@ case "$*" in *"{lacks}"*) echo "error: no route to host" >&2; exit 255;; esac
     assert asked[2] == ["kubernetes", f"v{metadata.version('pulumi-kubernetes')}"]
     assert asked[3] == ["kubernetes", "v4.19.0"]
     assert bool(market.bought) is not bool(lacks)
+
+
+def judged(verdict: Verdict, **more: Any) -> Judgement:
+    [pin] = [pin for pin in unverified_pins("kimi-k3") if isinstance(pin, ImagePin) and pin.of_model]
+    return Judgement(pin=pin, verdict=verdict, sentence="It is so.", **more)
+
+
+@pytest.mark.parametrize("digest", [f"sha256:{'0a' * 32}", None])
+def test_the_digest_that_the_registry_named_is_kept_for_all_updates(
+    market: Market, target: Target, requests: Requests, monkeypatch: pytest.MonkeyPatch, digest: str | None
+) -> None:
+    asked: list[str | None] = []
+
+    def pins(target: Target, model: str, image_prefix: str | None) -> tuple[Judgement, ...]:
+        asked.append(image_prefix)
+        return (judged("verified", digest=digest),)
+
+    monkeypatch.setattr(module, "require_pins", pins)
+    folder = begin(requests(image_registry_prefix="mirror.example", image_pull_secret="hub"), target, yes)
+    record = Journal(folder.journal).record()
+    assert (record.image_digest, asked) == (digest, ["mirror.example"])
+    assert record.block is not None
+    config = stack_config(record.request, record.block, record.image_digest)
+    image = {key: value for key, value in config.items() if key.startswith("image")}
+    expected = {"imageRegistryPrefix": "mirror.example", "imagePullSecret": "hub", "imageDigest": digest}
+    assert image == {key: value for key, value in expected.items() if value}
+
+
+def test_a_rate_limit_of_the_registry_is_a_warning_with_its_price(
+    market: Market, target: Target, requests: Requests, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limited = (judged("not known", rate_limited=True),)
+    monkeypatch.setattr(module, "require_pins", lambda target, model, image_prefix: limited)
+    heard: list[str] = []
+    begin(requests(), target, yes, Heard(heard))
+    assert market.bought
+    [warning] = [what for what in heard if "HTTP 429" in what]
+    assert "vllm/vllm-openai:v0.29.0" in warning
+    assert "each hour costs US$129.17 of the block" in warning
+    assert "--image-registry-prefix" in warning
 
 
 def test_a_zone_without_a_control_plane_is_refused_before_the_purchase(

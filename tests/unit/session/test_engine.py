@@ -57,7 +57,7 @@ OUTPUTS: Mapping[str, object] = {
 
 def _config(record: Record) -> dict[str, str | list[str]]:
     assert record.block is not None
-    return stack_config(record.request, record.block)
+    return stack_config(record.request, record.block, record.image_digest)
 
 
 @pytest.fixture
