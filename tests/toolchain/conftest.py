@@ -61,6 +61,7 @@ ldflags = []
 FAKE_GO = r"""#!/bin/sh
 PATH=/usr/bin:/bin
 if [ "$1" = env ]; then echo "{version}"; exit 0; fi
+if [ "$1" = run ]; then basename "$PWD" >> "{log}"; exit 0; fi
 while [ "$1" != -o ]; do shift; done
 target=$2 package=$3
 echo "$package" >> "{log}"
