@@ -122,7 +122,7 @@ def engine_args(model: Model, weights: str | None) -> list[str]:
     return [
         *(part for part in source if part),
         "--served-model-name",
-        model.served_name,
+        *model.served_names,
         "--tensor-parallel-size",
         str(model.tensor_parallel),
         "--max-model-len",
