@@ -43,10 +43,15 @@ def test_helm_finds_nothing_wrong() -> None:
     assert [message for message in report["messages"] if message["severity"] > 1] == []
 
 
-def test_the_deployment_never_rolls_and_takes_its_time() -> None:
+def test_an_update_replaces_one_model_server_at_a_time() -> None:
+    """`Recreate` stopped all of them at any change; a surge could never be placed, since every GPU is taken."""
+    strategy = render()["Deployment"]["spec"]["strategy"]
+    assert strategy == {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
+
+
+def test_the_deployment_takes_its_time() -> None:
     spec = render()["Deployment"]["spec"]
     assert spec["replicas"] == 2
-    assert spec["strategy"] == {"type": "Recreate"}
     assert spec["progressDeadlineSeconds"] == 7208
     container = spec["template"]["spec"]["containers"][0]
     assert container["startupProbe"]["failureThreshold"] == 1322
