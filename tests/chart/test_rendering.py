@@ -63,7 +63,7 @@ def test_arguments_reach_the_engine_as_they_are() -> None:
     container = pod()["containers"][0]
     assert container["name"] == "vllm"
     assert container["command"] == ["vllm", "serve"]
-    assert container["args"] == VALUES["args"]
+    assert container["args"][: len(VALUES["args"])] == VALUES["args"]
 
 
 def test_the_key_comes_from_the_secret() -> None:
@@ -95,9 +95,26 @@ def test_the_pod_goes_to_a_gpu_node_with_no_rights_it_does_not_need() -> None:
     assert security == {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
 
 
-def test_the_end_leaves_time_for_open_requests() -> None:
-    sleep_s = pod()["containers"][0]["lifecycle"]["preStop"]["sleep"]["seconds"]
-    assert pod()["terminationGracePeriodSeconds"] == sleep_s + 60
+def shutdown_timeout_s(args: list[str]) -> int:
+    return int(args[args.index("--shutdown-timeout") + 1])
+
+
+def test_open_requests_have_the_time_that_the_values_promise() -> None:
+    """Without the argument vLLM aborts them at SIGTERM."""
+    args = pod()["containers"][0]["args"]
+    assert args[: len(VALUES["args"])] == VALUES["args"]
+    assert shutdown_timeout_s(args) == 60
+    drain = {"preStopSeconds": 5.0, "requestsSeconds": 240.0, "exitSeconds": 20.0}
+    longer = render(drain=drain)["Deployment"]["spec"]["template"]["spec"]
+    assert shutdown_timeout_s(longer["containers"][0]["args"]) == 240
+    assert longer["terminationGracePeriodSeconds"] == 265
+
+
+def test_the_grace_period_is_longer_than_the_sleep_and_the_requests_together() -> None:
+    spec = pod()
+    container = spec["containers"][0]
+    sleep_s = container["lifecycle"]["preStop"]["sleep"]["seconds"]
+    assert spec["terminationGracePeriodSeconds"] >= sleep_s + shutdown_timeout_s(container["args"]) + 30
 
 
 def test_the_service_is_for_the_cluster_only() -> None:
