@@ -153,7 +153,7 @@ class Workload(_Lenient):
         wanted, now = self.spec.replicas, self.status
         if now.observed_generation < self.metadata.generation or now.replicas != wanted:
             return False
-        return now.updated_replicas == wanted or 0 < now.updated_replicas and now.ready_replicas < wanted
+        return now.updated_replicas == wanted or (now.updated_replicas > 0 and now.ready_replicas < wanted)
 
 
 class _WorkloadList(_Lenient):

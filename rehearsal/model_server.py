@@ -32,25 +32,33 @@ from rehearsal.model_replies import Reply, events, metric, refusal
 
 _SPEED = Path(__file__).with_name("model_speed.toml")
 _START_S = 30
+_OTHER_ARGUMENTS = '{"city": "Lima", "unit": "celsius"}'
 
 
 class Flaw(Enum):
-    """What can be wrong with a server that starts and answers. Each value is the acceptance check that must find it."""
+    """What can be wrong with a server that starts and answers. `check` is the acceptance check that must find it: the
+    value, without what follows a colon in it."""
 
     MODEL_ID = "model_id"
     """The list of models shows another id."""
-    EMPTY_CONTENT = "chat"
-    """A plain chat has reasoning and no content, although the model stopped by itself."""
+    CUT_OFF = "chat"
+    """A plain chat ends with `length`, although the request's limit was not reached."""
     REASONING_IN_CONTENT = "reasoning"
     """The reasoning stands in the content, as without `--reasoning-parser`."""
     BROKEN_STREAM = "streaming"
     """A stream ends without content and usage."""
     TOOL_CALL_AS_TEXT = "tool_call"
     """A tool call stands in the content, as with the wrong `--tool-call-parser`."""
+    TOOL_CALL_FOR_ANOTHER_CITY = "tool_call:another city"
+    """A tool is called in the right shape with what nobody asked for."""
     ANY_KEY = "wrong_key"
     """Every API key is accepted."""
     ANY_MODEL = "wrong_model"
     """Every model name is served."""
+
+    @property
+    def check(self) -> str:
+        return self.value.partition(":")[0]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,9 +191,10 @@ class ModelServer:
             model=asked.model,
             reasoning_apart=self._options.reasoning_parser is not None and Flaw.REASONING_IN_CONTENT not in self._flaws,
             tool_call_as_text=Flaw.TOOL_CALL_AS_TEXT in self._flaws,
+            tool_arguments=_OTHER_ARGUMENTS if Flaw.TOOL_CALL_FOR_ANOTHER_CITY in self._flaws else None,
         )
         if not asked.stream:
-            return JSONResponse(reply.whole(empty_content=Flaw.EMPTY_CONTENT in self._flaws))
+            return JSONResponse(reply.whole(cut_off=Flaw.CUT_OFF in self._flaws))
         chunks = reply.chunks(usage=asked.stream_options.include_usage, broken=Flaw.BROKEN_STREAM in self._flaws)
         return StreamingResponse(events(chunks), media_type="text/event-stream")
 
