@@ -1,6 +1,7 @@
 """The chart as Helm itself renders it. Skipped where its library (helm-python-sdk on PyPI) is not installed."""
 
 import base64
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ helm = pytest.importorskip("helm_python", reason="Helm's library is not installe
 CHART = Path(__file__).resolve().parents[2] / "charts" / "vllm"
 # As they arrive from Pulumi: every number is a float.
 VALUES: dict[str, Any] = {
+    "chartHash": "4f5e",
     "image": "vllm/vllm-openai:v0.29.0",
     "replicas": 2.0,
     "gpus": 8.0,
@@ -43,10 +45,26 @@ def test_helm_finds_nothing_wrong() -> None:
     assert [message for message in report["messages"] if message["severity"] > 1] == []
 
 
+def test_helm_loads_no_leftovers_of_editors(tmp_path: Path) -> None:
+    chart = Path(shutil.copytree(CHART, tmp_path / "vllm"))
+    for name in ("templates/.service.yaml.swp", "templates/service.yaml~"):
+        (chart / name).write_text("{{ no template")
+    rendered = helm.Chart.load(chart).render(VALUES, name="vllm", namespace="vllm")
+    assert {Path(name).name for name in rendered} == {file.name for file in CHART.glob("templates/*.yaml")}
+
+
 def test_an_update_replaces_one_model_server_at_a_time() -> None:
     """`Recreate` stopped all of them at any change; a surge could never be placed, since every GPU is taken."""
     strategy = render()["Deployment"]["spec"]["strategy"]
     assert strategy == {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
+
+
+def test_another_hash_of_the_chart_restarts_no_model_server() -> None:
+    """It stands beside the pod's template, so a change of the Service alone starts no rollout."""
+    before, after = render()["Deployment"], render(chartHash="0a1b")["Deployment"]
+    assert before["metadata"]["annotations"] == {"rent-the-block/chart-hash": "4f5e"}
+    assert after["metadata"]["annotations"] == {"rent-the-block/chart-hash": "0a1b"}
+    assert after["spec"] == before["spec"]
 
 
 def test_the_deployment_takes_its_time() -> None:
