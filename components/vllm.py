@@ -163,9 +163,13 @@ def engine_args(model: Model, weights: str | None) -> list[str]:
 
 
 def engine_env(model: Model, region: str, limits: EngineTimeouts) -> Mapping[str, str]:
-    """The engine's environment. Without the metadata service the AWS SDK needs its region told, under both names."""
+    """The model server's environment. The AWS SDK reads the region from either name, since it has no metadata service.
+
+    The chart's middleware is Python, and vLLM's Rust front end would not load it: no model may choose that one.
+    """
     return {
         **model.engine_env,
+        "VLLM_USE_RUST_FRONTEND": "0",
         "VLLM_ENGINE_READY_TIMEOUT_S": str(limits.engine_ready_timeout_s),
         "AWS_EC2_METADATA_DISABLED": "true",
         "AWS_REGION": region,

@@ -6,7 +6,7 @@ The world: `world.py` (virtual time), `barrier.py` (where it stands still), `aws
 `providers/` (Pulumi providers), `language_host.py` (for `pulumi up` where Pulumi's own is not installed).
 Its cluster: `kubernetes.py` and `reuse.py` (a real control plane, one cluster after the other), `nodes.py`,
 `kubelet.py` and `model_pod.py` by `cluster_client.py` (simulated nodes and the pod that serves).
-Its model: `model_server.py`, `serving_options.py` (what vLLM was told), `model_answers.py`,
+Its model: `model_server.py`, `serving_options.py` (what vLLM was told), `key_guard.py`, `model_answers.py`,
 `model_knowledge.py`, `model_replies.py`.
 Assumed: `constants.toml`, `scenarios/`, read by `delays.py`.
 Its border: `environment.py` (what a child sees), `mirror.py`, `control.py` (its clock), `target.py`; `processes.py` and

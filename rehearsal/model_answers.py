@@ -85,6 +85,12 @@ class ChatRequest(BaseModel):
         return self.max_completion_tokens or self.max_tokens
 
 
+class TokenizeRequest(BaseModel):
+    """What `POST /tokenize` takes."""
+
+    prompt: str
+
+
 @dataclass(frozen=True, kw_only=True)
 class ToolCall:
     name: str

@@ -37,6 +37,8 @@ class NotAsPromised(Exception):
 @dataclass(frozen=True, kw_only=True)
 class _Endpoint:
     client: openai.OpenAI
+    http: httpx2.Client
+    root_url: str
     served_model: str
 
     def ask(self, prompt: str, *, model: str | None = None, tools: Iterable[ChatCompletionToolParam] = ()) -> Choice:
@@ -55,7 +57,8 @@ def run(base_url: str, api_key: str, served_model: str) -> tuple[CheckResult, ..
     # trust_env=False: a proxy of this machine must not see requests to 127.0.0.1.
     http_client = openai.DefaultHttpxClient(trust_env=False, timeout=_TIMEOUT)
     with openai.OpenAI(base_url=base_url, api_key=api_key, max_retries=0, http_client=http_client) as client:
-        endpoint = _Endpoint(client=client, served_model=served_model)
+        root_url = base_url.removesuffix("/v1")
+        endpoint = _Endpoint(client=client, http=http_client, root_url=root_url, served_model=served_model)
         return tuple(_result(name, check, endpoint) for name, check in CHECKS.items())
 
 
@@ -166,6 +169,26 @@ def _wrong_key(endpoint: _Endpoint) -> str:
     raise NotAsPromised("A wrong key is let in.")
 
 
+def _no_key(endpoint: _Endpoint) -> str:
+    """vLLM itself lets /invocations and /tokenize in without a key: the chart's middleware refuses them.
+
+    These requests come by port-forward, which no NetworkPolicy sees. So this says nothing about other pods and nodes.
+    """
+    chat = {"model": endpoint.served_model, "messages": [{"role": "user", "content": "Say yes."}], "max_tokens": 16}
+    tokenize = {"model": endpoint.served_model, "prompt": "Say yes."}
+    bodies = {"/v1/chat/completions": chat, "/invocations": chat, "/tokenize": tokenize}
+    answers = {path: endpoint.http.post(endpoint.root_url + path, json=body) for path, body in bodies.items()}
+    let_in = [f"{path} ({answer.status_code})" for path, answer in answers.items() if not _refuses(answer)]
+    if let_in:
+        raise NotAsPromised(f"Without a key the endpoint does not refuse {', '.join(let_in)}.")
+    return f"Without a key {', '.join(bodies)} are refused or not served."
+
+
+def _refuses(answer: httpx2.Response) -> bool:
+    """Whether the request was stopped before its body was looked at; a 400 means that it came further."""
+    return answer.status_code in (httpx2.codes.UNAUTHORIZED, httpx2.codes.FORBIDDEN, httpx2.codes.NOT_FOUND)
+
+
 def _wrong_model(endpoint: _Endpoint) -> str:
     model = f"{endpoint.served_model}-that-is-not-served"
     try:
@@ -182,5 +205,6 @@ CHECKS: Mapping[str, Callable[[_Endpoint], str]] = {
     "streaming": _streaming,
     "tool_call": _tool_call,
     "wrong_key": _wrong_key,
+    "no_key": _no_key,
     "wrong_model": _wrong_model,
 }

@@ -135,6 +135,37 @@ def test_the_grace_period_is_longer_than_the_sleep_and_the_requests_together() -
     assert spec["terminationGracePeriodSeconds"] >= sleep_s + shutdown_timeout_s(container["args"]) + 30
 
 
+def test_no_other_pod_or_node_reaches_the_model_server() -> None:
+    """Port-forward and probes come from the pod's own node, which no policy of Kubernetes can shut out."""
+    policy = render()["NetworkPolicy"]["spec"]
+    assert policy["policyTypes"] == ["Ingress"]
+    assert policy["ingress"] == []
+    labels = render()["Deployment"]["spec"]["template"]["metadata"]["labels"]
+    assert policy["podSelector"]["matchLabels"].items() <= labels.items()
+
+
+def test_vllm_finds_the_middleware_that_asks_for_the_key_everywhere() -> None:
+    container = pod()["containers"][0]
+    module, name = container["args"][container["args"].index("--middleware") + 1].split(".")
+    (mount,) = (mount for mount in container["volumeMounts"] if mount["name"] == "middleware")
+    assert mount["readOnly"] is True
+    assert {"name": "PYTHONPATH", "value": mount["mountPath"]} in container["env"]
+    (volume,) = (volume for volume in pod()["volumes"] if volume["name"] == "middleware")
+    config = render()["ConfigMap"]
+    assert volume["configMap"]["name"] == config["metadata"]["name"]
+    source = config["data"][f"{module}.py"]
+    assert source == (CHART / "files" / f"{module}.py").read_text()
+    assert f"class {name}:" in source
+
+
+def test_another_middleware_restarts_the_model_servers(tmp_path: Path) -> None:
+    chart = Path(shutil.copytree(CHART, tmp_path / "vllm"))
+    (chart / "files" / "require_key.py").write_text("# another\n")
+    rendered = helm.Chart.load(chart).render(VALUES, name="vllm", namespace="vllm")
+    (other,) = (yaml.safe_load(text) for name, text in rendered.items() if name.endswith("deployment.yaml"))
+    assert other["spec"]["template"] != render()["Deployment"]["spec"]["template"]
+
+
 def test_the_service_is_for_the_cluster_only() -> None:
     service = render()["Service"]
     assert service["spec"]["type"] == "ClusterIP"

@@ -137,6 +137,8 @@ def test_the_control_plane_leaves_nothing_to_a_default(dev: Any) -> None:
         },
         "vpcCniOptions": {
             "addonVersion": versions.VPC_CNI,
+            # Without it the chart's NetworkPolicy is an object that nothing enforces.
+            "enableNetworkPolicy": True,
             "resolveConflictsOnCreate": "OVERWRITE",
             "resolveConflictsOnUpdate": "OVERWRITE",
         },

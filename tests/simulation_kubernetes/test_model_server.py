@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import httpx
@@ -23,6 +24,7 @@ OPTIONS = ServingOptions(
     reasoning_parser="kimi_k3",
     tool_call_parser="kimi_k3",
     enable_auto_tool_choice=True,
+    requires_key_everywhere=True,
 )
 SPEED = Speed(prefill_tokens_per_s=1000, decode_tokens_per_s=10)
 WEATHER: openai.types.chat.ChatCompletionFunctionToolParam = {
@@ -154,14 +156,35 @@ def test_a_call_that_the_client_names_ends_with_stop(client: openai.OpenAI) -> N
     assert reply.choices[0].message.tool_calls
 
 
-def test_only_v1_asks_for_the_key(server: ModelServer) -> None:
+CHAT = {"model": MODEL, "messages": [{"role": "user", "content": "Hi"}]}
+
+
+def statuses(server: ModelServer, **headers: str) -> dict[str, int]:
+    """What each path answers to a request with these headers."""
+    base = f"http://127.0.0.1:{server.port}"
+    bodies = {"/v1/chat/completions": CHAT, "/invocations": CHAT, "/tokenize": {"model": MODEL, "prompt": "Hi"}}
+    posted = {path: httpx.post(base + path, json=body, headers=headers) for path, body in bodies.items()}
+    got = {path: httpx.get(base + path, headers=headers) for path in ("/v1/models", "/metrics", "/health")}
+    return {path: answer.status_code for path, answer in {**posted, **got}.items()}
+
+
+def test_by_itself_vllm_asks_for_the_key_below_v1_only() -> None:
+    """Measured on vLLM 0.32.0; vllm-project/vllm issue 58144 has 0.27.1 and 0.29.0."""
+    for server in running(options=replace(OPTIONS, requires_key_everywhere=False)):
+        asked = {"/v1/chat/completions", "/v1/models"}
+        assert {path for path, status in statuses(server).items() if status == 401} == asked
+        assert {status for path, status in statuses(server).items() if path not in asked} == {200}
+
+
+def test_with_the_charts_middleware_every_path_but_health_asks_for_the_key(server: ModelServer) -> None:
+    assert {path for path, status in statuses(server).items() if status != 401} == {"/health"}
+    assert set(statuses(server, Authorization=f"Bearer {KEY}").values()) == {200}
+
+
+def test_a_wrong_key_is_refused_as_vllm_does_it(server: ModelServer) -> None:
     with openai_client(server, key="wrong") as stranger, pytest.raises(openai.AuthenticationError) as refused:
         say(stranger)
     assert refused.value.response.json() == {"error": "Unauthorized"}
-    base = f"http://127.0.0.1:{server.port}"
-    assert httpx.get(f"{base}/health").status_code == 200
-    assert httpx.get(f"{base}/metrics").status_code == 200
-    assert httpx.get(f"{base}/v1/models").status_code == 401
 
 
 def test_an_unknown_model_is_not_found(client: openai.OpenAI) -> None:
@@ -217,7 +240,8 @@ def test_metrics_move_with_requests(server: ModelServer, client: openai.OpenAI) 
     usage = say(client).usage
     assert usage is not None
     say(client, max_tokens=5)
-    metrics = httpx.get(f"http://127.0.0.1:{server.port}/metrics").text.splitlines()
+    key = {"Authorization": f"Bearer {KEY}"}
+    metrics = httpx.get(f"http://127.0.0.1:{server.port}/metrics", headers=key).text.splitlines()
     model = f'model_name="{MODEL}"'
     assert f"vllm:generation_tokens_total{{{model}}} {usage.completion_tokens + 5}.0" in metrics
     assert f"vllm:prompt_tokens_total{{{model}}} {2 * usage.prompt_tokens}.0" in metrics
@@ -300,6 +324,8 @@ def findings(server: ModelServer) -> set[str]:
         with contextlib.suppress(openai.AuthenticationError):
             say(stranger)
             found.add("wrong_key")
+        if {path for path, status in statuses(server).items() if status != 401} != {"/health"}:
+            found.add("no_key")
         with contextlib.suppress(openai.NotFoundError):
             say(client, model="gpt-2")
             found.add("wrong_model")

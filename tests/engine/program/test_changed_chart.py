@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import kr8s
 import pytest
 from kr8s._async_utils import Portal
-from kr8s.objects import Deployment, Service
+from kr8s.objects import ConfigMap, Deployment, NetworkPolicy, Service
 
 from automation.ledger.folder import SessionFolder
 from components.vllm import CHART_FOLDER
@@ -53,10 +55,30 @@ def test_a_changed_service_is_deployed_and_restarts_no_model_server(
     stack.destroy(show_secrets=False)
 
 
-def in_cluster(kubeconfig: Path) -> tuple[Deployment, Service]:
+def test_the_cluster_takes_the_network_policy_and_the_middleware(
+    place: Any, open_it: Any, folder: SessionFolder
+) -> None:
+    """That a policy is enforced is the VPC CNI's part, which no rehearsal has."""
+    stack = open_it(place)(CONFIG)
+    folder.kubeconfig.write_text(stack.up(show_secrets=False).outputs["kubeconfig"].value)
+    with cluster(folder.kubeconfig) as api:
+        policy = NetworkPolicy.get("vllm", namespace="vllm", api=api)
+        config = ConfigMap.get("vllm-middleware", namespace="vllm", api=api)
+    assert policy.spec.policyTypes == ["Ingress"]
+    assert "ingress" not in policy.spec
+    assert config.data["require_key.py"] == (CHART_FOLDER / "files" / "require_key.py").read_text()
+    stack.destroy(show_secrets=False)
+
+
+@contextmanager
+def cluster(kubeconfig: Path) -> Iterator[kr8s.Api]:
     api = kr8s.api(kubeconfig=str(kubeconfig))
-    found = Deployment.get("vllm", namespace="vllm", api=api), Service.get("vllm", namespace="vllm", api=api)
+    yield api
     # kr8s has no way to close its connection; left open, it would be told as a fault of whichever test runs later.
     if api._session:
         Portal().call(api._session.aclose)
-    return found
+
+
+def in_cluster(kubeconfig: Path) -> tuple[Deployment, Service]:
+    with cluster(kubeconfig) as api:
+        return Deployment.get("vllm", namespace="vllm", api=api), Service.get("vllm", namespace="vllm", api=api)

@@ -146,6 +146,13 @@ def test_a_model_whose_short_name_is_its_hub_id_is_served_once() -> None:
 
 
 @pytest.mark.parametrize("args", [KIMI, SMALL])
+def test_no_model_uses_the_rust_front_end_which_loads_no_middleware(args: VllmArgs) -> None:
+    """The chart's middleware asks for the API key; it is Python."""
+    values = chart_values(args, engine_timeouts(args))
+    assert values["env"]["VLLM_USE_RUST_FRONTEND"] == "0"
+
+
+@pytest.mark.parametrize("args", [KIMI, SMALL])
 def test_no_argument_needs_a_shell_and_json_is_json(args: VllmArgs) -> None:
     for argument in engine_args(args.model, args.weights):
         assert "'" not in argument

@@ -51,6 +51,10 @@ FLAWS = {
     "tool_in_another_unit": "tool_call",
     "any_key": "wrong_key",
     "key_refused_with_500": "wrong_key",
+    "chat_open_without_key": "no_key",
+    "invocations_open": "no_key",
+    "tokenize_open": "no_key",
+    "invocations_refused_for_their_body": "no_key",
     "any_model": "wrong_model",
     "model_refused_with_400": "wrong_model",
 }
@@ -112,6 +116,7 @@ def simulated() -> Iterator[Callable[..., int]]:
                 reasoning_parser="kimi_k3",
                 tool_call_parser="kimi_k3",
                 enable_auto_tool_choice=True,
+                requires_key_everywhere=True,
             )
             server = ModelServer(options, now=lambda: datetime(2026, 12, 1, tzinfo=UTC), flaws=frozenset(flaws))
             servers.callback(server.stop)
@@ -157,6 +162,8 @@ def vllm(flaw: str | None = None, *, said: Mapping[str, str] = MappingProxyType(
         routes=[
             Route("/v1/models", server.models),
             Route("/v1/chat/completions", server.chat, methods=["POST"]),
+            Route("/invocations", server.invocations, methods=["POST"]),
+            Route("/tokenize", server.tokenize, methods=["POST"]),
         ]
     )
 
@@ -218,8 +225,25 @@ class _Server:
             return question
         return WRONG[self.flaw] if self.flaw in WRONG and FLAWS[self.flaw] == check else self.said[check]
 
+    async def invocations(self, request: Request) -> Response:
+        if self.flaw == "invocations_open":
+            return self._plain("")
+        if self.flaw == "invocations_refused_for_their_body":
+            return JSONResponse({"error": {"message": "Field required: prompt"}}, 400)
+        return self._refused_key(request) or self._plain("")
+
+    async def tokenize(self, request: Request) -> Response:
+        if self.flaw == "tokenize_open":
+            return JSONResponse({"count": 1, "max_model_len": 9, "tokens": [1]})
+        # As where vLLM does not serve the path.
+        return JSONResponse({"detail": "Not Found"}, 404)
+
     def _refused_key(self, request: Request) -> Response | None:
-        if self.flaw == "any_key" or request.headers["authorization"] == f"Bearer {API_KEY}":
+        given = request.headers.get("authorization")
+        if given is None:
+            is_open = self.flaw == "chat_open_without_key" and request.url.path == "/v1/chat/completions"
+            return None if is_open else JSONResponse({"error": "Unauthorized"}, 401)
+        if self.flaw == "any_key" or given == f"Bearer {API_KEY}":
             return None
         return JSONResponse({"error": "Unauthorized"}, 500 if self.flaw == "key_refused_with_500" else 401)
 
