@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
-SOURCES := planning components automation rehearsal toolchain tests __main__.py
+SOURCES := planning components automation rehearsal toolchain tests charts __main__.py
 
 .DEFAULT_GOAL := help
 .PHONY: help setup rehearse test doctor lint types lock clean
@@ -38,7 +38,7 @@ lint: $(STAMP)  ## Style and the direction of imports
 	@$(BIN)/lint-imports --no-cache
 
 types: $(STAMP)  ## Types, strictly
-	@$(BIN)/mypy planning components automation rehearsal toolchain __main__.py
+	@$(BIN)/mypy planning components automation rehearsal toolchain charts __main__.py
 
 lock: $(STAMP)  ## Resolve requirements.lock again (needs uv)
 	@uv pip compile --universal --extra dev --generate-hashes --no-emit-index-url --no-header --python-version 3.11 \

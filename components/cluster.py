@@ -72,7 +72,8 @@ class Cluster(pulumi.ComponentResource):
             create_instance_role=False,
             bootstrap_self_managed_addons=False,
             kube_proxy_addon_options=eks.KubeProxyAddonOptionsArgs(version=versions.KUBE_PROXY),
-            vpc_cni_options=eks.VpcCniOptionsArgs(addon_version=versions.VPC_CNI),
+            # Without it nothing enforces the chart's NetworkPolicy.
+            vpc_cni_options=eks.VpcCniOptionsArgs(addon_version=versions.VPC_CNI, enable_network_policy=True),
             # Without a node it would wait for 20 minutes and fail: addons.py makes it after the system nodes.
             coredns_addon_options=eks.CoreDnsAddonOptionsArgs(enabled=False),
             opts=pulumi.ResourceOptions(parent=self, depends_on=[logs]),

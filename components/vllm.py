@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal, TypedDict
 
 import pulumi
@@ -16,6 +18,8 @@ from planning.catalogue import InstanceType, Model
 
 # Relative on purpose: a session's own working folder holds a link of this name.
 CHART = "./charts/vllm"
+# The folder behind CHART, wherever the program runs: the link leads here too.
+CHART_FOLDER = Path(__file__).resolve().parents[1] / "charts" / "vllm"
 SYSTEM_MEMORY_MIB = 2048  # left to the node's daemons: CNI, kube-proxy, device plugin, credentials agent
 
 
@@ -70,6 +74,7 @@ class Vllm(pulumi.ComponentResource):
 class ChartValues(TypedDict):
     """The values of charts/vllm that this program sets; its values.yaml explains each."""
 
+    chartHash: str
     image: str
     imagePullSecrets: list[str]
     replicas: int
@@ -83,6 +88,24 @@ class ChartValues(TypedDict):
     progressDeadlineSeconds: int
 
 
+def chart_hash(folder: Path) -> str:
+    """SHA-256 of a chart's files and their names, in hexadecimal; the same in every copy of the chart.
+
+    It is one of the release's values because the provider compares nothing but the release's inputs
+    (pulumi-kubernetes 4.25, helm_release.go, Diff): without it a changed template is not deployed.
+    What .helmignore keeps out of the chart does not count: hidden files, backups of editors (`name~`), Python's caches.
+    """
+    files = {file.relative_to(folder): file for file in folder.rglob("*") if file.is_file()}
+    digest = hashlib.sha256()
+    for name in sorted(files, key=Path.as_posix):
+        if not any(part.startswith(".") or part.endswith("~") or part == "__pycache__" for part in name.parts):
+            content = files[name].read_bytes()
+            # The length of each part keeps "ab" + "c" apart from "a" + "bc".
+            for part in (name.as_posix().encode(), content):
+                digest.update(len(part).to_bytes(8, "big") + part)
+    return digest.hexdigest()
+
+
 def engine_timeouts(args: VllmArgs) -> EngineTimeouts:
     """The deployment's timeouts, for cold kernel caches: nobody knows beforehand, and a probe that kills a compiling
     engine makes it start again from zero."""
@@ -93,6 +116,7 @@ def engine_timeouts(args: VllmArgs) -> EngineTimeouts:
 def chart_values(args: VllmArgs, limits: EngineTimeouts) -> ChartValues:
     """One engine on each instance."""
     return {
+        "chartHash": chart_hash(CHART_FOLDER),
         "image": args.image.reference,
         "imagePullSecrets": [args.image.pull_secret] if args.image.pull_secret else [],
         "replicas": args.instance_count,
@@ -126,7 +150,7 @@ def engine_args(model: Model, weights: str | None) -> list[str]:
     return [
         *(part for part in source if part),
         "--served-model-name",
-        model.served_name,
+        *model.served_names,
         "--tensor-parallel-size",
         str(model.tensor_parallel),
         "--max-model-len",
@@ -143,9 +167,13 @@ def engine_args(model: Model, weights: str | None) -> list[str]:
 
 
 def engine_env(model: Model, region: str, limits: EngineTimeouts) -> Mapping[str, str]:
-    """The engine's environment. Without the metadata service the AWS SDK needs its region told, under both names."""
+    """The model server's environment. The AWS SDK reads the region from either name, since it has no metadata service.
+
+    The chart's middleware is Python, and vLLM's Rust front end would not load it: no model may choose that one.
+    """
     return {
         **model.engine_env,
+        "VLLM_USE_RUST_FRONTEND": "0",
         "VLLM_ENGINE_READY_TIMEOUT_S": str(limits.engine_ready_timeout_s),
         "AWS_EC2_METADATA_DISABLED": "true",
         "AWS_REGION": region,

@@ -92,6 +92,14 @@ class Model:
     hosted_output_usd_per_million_tokens: Constant | None
     source: str
 
+    @property
+    def served_names(self) -> tuple[str, ...]:
+        """The names that a request may give: the short one first, then the hub id, which other clients and recipes use.
+
+        vLLM puts the first into answers and metrics.
+        """
+        return tuple(dict.fromkeys((self.served_name, self.hub_id)))
+
 
 Entry = TypeVar("Entry")
 _Table = dict[str, Any]  # as tomllib reads it

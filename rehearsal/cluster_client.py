@@ -37,6 +37,7 @@ class Metadata(_Lenient):
     uid: str = ""
     labels: dict[str, str] = Field(default_factory=dict)
     generation: int = 0
+    deletion_timestamp: str | None = None
 
 
 class SecretKeyRef(_Lenient):
@@ -110,6 +111,12 @@ class Pod(_Lenient):
         return sum(int(container.resources.limits.get("nvidia.com/gpu", "0")) for container in self.spec.containers)
 
     @property
+    def is_ready(self) -> bool:
+        """Whether it is Ready and stays."""
+        ready = any(condition.type == "Ready" and condition.status == "True" for condition in self.status.conditions)
+        return ready and self.metadata.deletion_timestamp is None
+
+    @property
     def scheduler_says(self) -> str:
         """Why the scheduler has found no node, in its own words."""
         return next((condition.message for condition in self.status.conditions if condition.message), "nothing")
@@ -127,6 +134,7 @@ class WorkloadStatus(_Lenient):
     observed_generation: int = 0
     replicas: int = 0
     updated_replicas: int = 0
+    ready_replicas: int = 0
 
 
 class Workload(_Lenient):
@@ -135,6 +143,17 @@ class Workload(_Lenient):
     metadata: Metadata
     spec: WorkloadSpec = Field(default_factory=WorkloadSpec)
     status: WorkloadStatus = Field(default_factory=WorkloadStatus)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether a Deployment's controller has no more to do until a pod becomes ready.
+
+        A rolling update without surge stops in the middle: it has replaced one pod and waits until that is ready.
+        """
+        wanted, now = self.spec.replicas, self.status
+        if now.observed_generation < self.metadata.generation or now.replicas != wanted:
+            return False
+        return now.updated_replicas == wanted or (now.updated_replicas > 0 and now.ready_replicas < wanted)
 
 
 class _WorkloadList(_Lenient):

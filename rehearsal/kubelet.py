@@ -11,7 +11,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from rehearsal.barrier import Barrier
-from rehearsal.cluster_client import ClusterClient, ClusterGone, Manifest, Pod
+from rehearsal.cluster_client import ClusterClient, ClusterGone, Manifest, Pod, Workload
 from rehearsal.delays import Scenario
 from rehearsal.kubernetes import LocalCluster
 from rehearsal.model_pod import ModelHost, ModelPod
@@ -63,6 +63,7 @@ class Kubelet:
             barrier=self._barrier,
             log_folder=log_folder,
             flaws=flaws,
+            became_ready=self._rollout_goes_on,
         )
         self._nodes: dict[str, NodeSpec] = {}
         self._with_gpus: set[str] = set()
@@ -113,10 +114,7 @@ class Kubelet:
             ClusterFailed: the API server does not answer.
         """
         with self._world.lock, suppress(ClusterGone):
-            if self._with_gpus:
-                self._barrier.passed(self._deployments_settled)
-                self._await_scheduler()
-            self._take_note_of_pods()
+            self._follow_deployments()
 
     def take_busy(self) -> timedelta:
         """How long the model has worked, on all nodes, since this was last asked."""
@@ -130,6 +128,17 @@ class Kubelet:
             for uid in list(self._pods):
                 self._forget(uid)
             self._client.close()
+
+    def _follow_deployments(self) -> None:
+        if self._with_gpus:
+            self._barrier.passed(self._deployments_settled)
+            self._await_scheduler()
+        self._take_note_of_pods()
+
+    def _rollout_goes_on(self) -> None:
+        """A model pod has become ready: a rolling update replaces the next one now, without any engine operation."""
+        if any(each.status.updated_replicas < each.spec.replicas for each in self._model_deployments()):
+            self._follow_deployments()
 
     def _device_plugin_runs(self, node: NodeSpec) -> bool:
         """Wait for the plugin's pod on the node. Without it the node never shows its GPUs, as in real life."""
@@ -174,13 +183,15 @@ class Kubelet:
         return [pod for pod in pods if pod.spec.node_name is None and 0 < pod.gpus <= most]
 
     def _deployments_settled(self) -> bool:
-        """Whether the controller has made, or removed, the pods that the model's Deployment now asks for."""
-        return all(
-            deployment.status.observed_generation >= deployment.metadata.generation
-            and deployment.status.updated_replicas == deployment.spec.replicas
-            and (deployment.spec.replicas > 0 or deployment.status.replicas == 0)
-            for deployment in self._client.workloads("deployments", label=MODEL_LABEL)
-        )
+        """Whether the controller has made, or removed, all pods that it can before another one is ready."""
+        deployments = self._model_deployments()
+        ready = sum(pod.is_ready for pod in self._client.pods(label=MODEL_LABEL))
+        # The controller reads pods a moment after us: until it has counted the ready ones, its word is old.
+        counted = sum(deployment.status.ready_replicas for deployment in deployments)
+        return counted == ready and all(deployment.is_settled for deployment in deployments)
+
+    def _model_deployments(self) -> tuple[Workload, ...]:
+        return self._client.workloads("deployments", label=MODEL_LABEL)
 
     def _take_note_of_pods(self) -> None:
         on_nodes = {pod.metadata.uid: pod for pod in self._client.pods(label=MODEL_LABEL) if pod.spec.node_name}

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from rehearsal.model_knowledge import arguments_for, known_answer
+
 FinishReason = Literal["stop", "length", "tool_calls"]
-JsonSchema = Mapping[str, object]
 
 _ECHOED_CHARACTERS = 400
 
@@ -85,6 +85,12 @@ class ChatRequest(BaseModel):
         return self.max_completion_tokens or self.max_tokens
 
 
+class TokenizeRequest(BaseModel):
+    """What `POST /tokenize` takes."""
+
+    prompt: str
+
+
 @dataclass(frozen=True, kw_only=True)
 class ToolCall:
     name: str
@@ -109,7 +115,7 @@ def answer(request: ChatRequest) -> Answer:
     reasoning = _pieces(_reasoning(request))
     function = _function_to_call(request)
     said = (
-        json.dumps(_example(function.parameters), sort_keys=True)
+        json.dumps(arguments_for(function.parameters, _last_user_text(request.messages)), sort_keys=True)
         if function is not None
         else _content(request.messages)
     )
@@ -154,7 +160,10 @@ def _reasoning(request: ChatRequest) -> str:
 def _content(messages: list[Message]) -> str:
     if messages[-1].role == "tool":
         return f"The tool answered: {messages[-1].text[:_ECHOED_CHARACTERS]}"
-    return f"You wrote: {_last_user_text(messages)}\nThis is the model of a rehearsal, which repeats what it reads."
+    question = _last_user_text(messages)
+    answered = known_answer(question)
+    repeated = f"You wrote: {question}\nThis is the model of a rehearsal, which repeats what it reads."
+    return f"{answered}\n{repeated}" if answered else repeated
 
 
 def _function_to_call(request: ChatRequest) -> Function | None:
@@ -166,24 +175,3 @@ def _function_to_call(request: ChatRequest) -> Function | None:
         return None
     text = _last_user_text(request.messages)
     return next((function for name, function in functions.items() if name in text), next(iter(functions.values())))
-
-
-_EXAMPLES: dict[str, object] = {
-    "string": "Lima",
-    "integer": 1,
-    "number": 1.5,
-    "boolean": True,
-    "array": [],
-    "null": None,
-}
-
-
-def _example(schema: JsonSchema) -> object:
-    """Something that the schema accepts, as far as types, properties and choices go."""
-    choices = schema.get("enum")
-    if isinstance(choices, list) and choices:
-        return choices[0]
-    properties = schema.get("properties")
-    if isinstance(properties, dict):
-        return {name: _example(part) for name, part in properties.items() if isinstance(part, dict)}
-    return _EXAMPLES.get(str(schema.get("type", "object")), {})

@@ -41,6 +41,8 @@ class ModelHost:
     barrier: Barrier
     log_folder: Path
     flaws: frozenset[Flaw]
+    became_ready: Callable[[], None]
+    """Called after a pod has become ready, with the world's lock held."""
 
 
 class ModelPod:
@@ -133,6 +135,7 @@ class ModelPod:
             self._server.start()
         self._patch_status("Running", state=self._running, ready=True)
         self._note("pod_ready")
+        self._host.became_ready()
         if self._host.scenario.engine_crash and not self._restarts:
             self._after(self._draw(self._host.scenario.engine_crash), "engine dies", self._engine_dies)
 

@@ -17,7 +17,7 @@ class Reply:
     """An answer on its way to the client.
 
     Without `reasoning_apart` the reasoning stands before the content, and with `tool_call_as_text` a call is content:
-    both are what a missing or wrong parser gives.
+    both are what a missing or wrong parser gives. `tool_arguments` replaces the arguments of a call.
     """
 
     said: Answer
@@ -26,18 +26,20 @@ class Reply:
     model: str
     reasoning_apart: bool
     tool_call_as_text: bool = False
+    tool_arguments: str | None = None
 
-    def whole(self, *, empty_content: bool = False) -> Json:
-        """The body of a `chat.completion`. With `empty_content` a plain answer comes without its content."""
+    def whole(self, *, cut_off: bool = False) -> Json:
+        """The body of a `chat.completion`. With `cut_off` a plain answer says that it reached a limit."""
         text = "".join(self._content())
         message = {
             "role": "assistant",
-            "content": None if empty_content and not self._calls else text or None,
+            "content": text or None,
             "refusal": None,
             "tool_calls": list(self._calls),
             "reasoning": "".join(self._reasoning()) or None,
         }
-        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": self._finish_reason}
+        finish_reason = "length" if cut_off and not self._calls else self._finish_reason
+        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": finish_reason}
         return {**self._head("chat.completion"), "choices": [{**choice, "stop_reason": None}], "usage": self._usage}
 
     def chunks(self, *, usage: bool, broken: bool = False) -> Iterator[Json]:
@@ -68,7 +70,7 @@ class Reply:
         call = self.said.tool_call
         if call is None or self.tool_call_as_text:
             return ()
-        function = {"name": call.name, "arguments": call.arguments}
+        function = {"name": call.name, "arguments": self.tool_arguments or call.arguments}
         # The form of ids that Kimi's models are trained on.
         return ({"id": f"functions.{call.name}:0", "type": "function", "function": function},)
 

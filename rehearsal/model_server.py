@@ -1,12 +1,11 @@
 """A stand-in for vLLM on the simulated node: its HTTP API, without a model behind it.
 
-Shapes are those of vLLM 0.27 to 0.32 (`vllm/entrypoints/openai`): reasoning in `reasoning`, 401 only below `/v1`, error
-bodies, metric names with `_total`. Listens on 127.0.0.1 only.
+Shapes are those of vLLM 0.27 to 0.32 (`vllm/entrypoints`): reasoning in `reasoning`, error bodies, metric names with
+`_total`, `/invocations` and `/tokenize` beside `/v1`. Listens on 127.0.0.1 only.
 """
 
 from __future__ import annotations
 
-import hmac
 import socket
 import threading
 import time
@@ -24,38 +23,52 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp
 
 from automation.errors import ClusterFailed
-from rehearsal.model_answers import Answer, ChatRequest, NamedToolChoice, answer
+from rehearsal.key_guard import KeyGuard
+from rehearsal.model_answers import Answer, ChatRequest, NamedToolChoice, TokenizeRequest, answer
 from rehearsal.model_replies import Reply, events, metric, refusal
 
 _SPEED = Path(__file__).with_name("model_speed.toml")
 _START_S = 30
+_OTHER_ARGUMENTS = '{"city": "Lima", "unit": "celsius"}'
 
 
 class Flaw(Enum):
-    """What can be wrong with a server that starts and answers. Each value is the acceptance check that must find it."""
+    """What can be wrong with a server that starts and answers. `check` is the acceptance check that must find it: the
+    value, without what follows a colon in it."""
 
     MODEL_ID = "model_id"
     """The list of models shows another id."""
-    EMPTY_CONTENT = "chat"
-    """A plain chat has reasoning and no content, although the model stopped by itself."""
+    CUT_OFF = "chat"
+    """A plain chat ends with `length`, although the request's limit was not reached."""
     REASONING_IN_CONTENT = "reasoning"
     """The reasoning stands in the content, as without `--reasoning-parser`."""
     BROKEN_STREAM = "streaming"
     """A stream ends without content and usage."""
     TOOL_CALL_AS_TEXT = "tool_call"
     """A tool call stands in the content, as with the wrong `--tool-call-parser`."""
+    TOOL_CALL_FOR_ANOTHER_CITY = "tool_call:another city"
+    """A tool is called in the right shape with what nobody asked for."""
     ANY_KEY = "wrong_key"
-    """Every API key is accepted."""
+    """Every API key is accepted, but not a request without one."""
+    OPEN_PATHS = "no_key"
+    """Only vLLM's own prefixes ask for the key, as without the chart's middleware."""
     ANY_MODEL = "wrong_model"
     """Every model name is served."""
+
+    @property
+    def check(self) -> str:
+        return self.value.partition(":")[0]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ServingOptions:
-    """What the server was started with: vLLM's arguments of the same names. Without a key nobody needs one."""
+    """What the server was started with: vLLM's arguments of the same names. Without a key no request needs one.
+
+    `requires_key_everywhere`: the chart's middleware is loaded.
+    """
 
     served_model_names: tuple[str, ...]
     api_key: str | None = None
@@ -63,6 +76,7 @@ class ServingOptions:
     reasoning_parser: str | None = None
     tool_call_parser: str | None = None
     enable_auto_tool_choice: bool = False
+    requires_key_everywhere: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,9 +163,16 @@ class ModelServer:
             Route("/metrics", self._metrics),
             Route("/v1/models", self._models),
             Route("/v1/chat/completions", self._chat, methods=["POST"]),
+            # vLLM's SageMaker routes are always there and take the same bodies.
+            Route("/invocations", self._chat, methods=["POST"]),
+            Route("/tokenize", self._tokenize, methods=["POST"]),
         ]
-        key = None if Flaw.ANY_KEY in self._flaws else self._options.api_key
-        return _KeyGuard(Starlette(routes=routes), key)
+        return KeyGuard(
+            Starlette(routes=routes),
+            self._options.api_key,
+            everywhere=self._options.requires_key_everywhere and Flaw.OPEN_PATHS not in self._flaws,
+            any_key=Flaw.ANY_KEY in self._flaws,
+        )
 
     async def _health(self, request: Request) -> Response:
         return Response()
@@ -161,6 +182,15 @@ class ModelServer:
         card = {"object": "model", "created": self._timestamp(), "owned_by": "vllm", "parent": None, "permission": []}
         root = {"root": self._options.served_model_names[0], "max_model_len": self._options.max_model_len}
         return JSONResponse({"object": "list", "data": [{"id": name, **card, **root} for name in names]})
+
+    async def _tokenize(self, request: Request) -> Response:
+        try:
+            asked = TokenizeRequest.model_validate_json(await request.body())
+        except pydantic.ValidationError as error:
+            return _refusal(400, "BadRequestError", str(error))
+        count = len(asked.prompt.split())
+        limit = self._options.max_model_len
+        return JSONResponse({"count": count, "max_model_len": limit, "tokens": list(range(count)), "token_strs": None})
 
     async def _chat(self, request: Request) -> Response:
         try:
@@ -183,9 +213,10 @@ class ModelServer:
             model=asked.model,
             reasoning_apart=self._options.reasoning_parser is not None and Flaw.REASONING_IN_CONTENT not in self._flaws,
             tool_call_as_text=Flaw.TOOL_CALL_AS_TEXT in self._flaws,
+            tool_arguments=_OTHER_ARGUMENTS if Flaw.TOOL_CALL_FOR_ANOTHER_CITY in self._flaws else None,
         )
         if not asked.stream:
-            return JSONResponse(reply.whole(empty_content=Flaw.EMPTY_CONTENT in self._flaws))
+            return JSONResponse(reply.whole(cut_off=Flaw.CUT_OFF in self._flaws))
         chunks = reply.chunks(usage=asked.stream_options.include_usage, broken=Flaw.BROKEN_STREAM in self._flaws)
         return StreamingResponse(events(chunks), media_type="text/event-stream")
 
@@ -237,24 +268,6 @@ class ModelServer:
             metric("counter", "request_success_total", successes),
         ]
         return PlainTextResponse("\n".join(metrics) + "\n", media_type="text/plain; version=0.0.4")
-
-
-class _KeyGuard:
-    """vLLM asks for the key below `/v1` only: health and metrics are open to whoever reaches the port."""
-
-    def __init__(self, app: ASGIApp, api_key: str | None) -> None:
-        self._app = app
-        self._expected = None if api_key is None else f"Bearer {api_key}".encode()
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        app = self._app if self._lets_in(scope) else JSONResponse({"error": "Unauthorized"}, status_code=401)
-        await app(scope, receive, send)
-
-    def _lets_in(self, scope: Scope) -> bool:
-        if self._expected is None or not scope.get("path", "").startswith("/v1"):
-            return True
-        given = dict(scope["headers"]).get(b"authorization", b"")
-        return hmac.compare_digest(given, self._expected)
 
 
 def _refusal(status: int, kind: str, message: str, *, param: str | None = None) -> Response:

@@ -10,6 +10,8 @@ from rehearsal.cluster_client import Container
 from rehearsal.model_server import ServingOptions
 
 API_KEY_VARIABLE = "VLLM_API_KEY"
+# The chart's (charts/vllm/files). Another middleware could do anything, so it is refused.
+_REQUIRE_KEY = "require_key.RequireKey"
 
 
 class BadArguments(Exception):
@@ -30,11 +32,16 @@ def serving_options(container: Container, *, api_key: str | None) -> ServingOpti
     parser.add_argument("--reasoning-parser")
     parser.add_argument("--tool-call-parser")
     parser.add_argument("--enable-auto-tool-choice", action="store_true")
+    parser.add_argument("--middleware", action="append", default=[])
+    parser.add_argument("--shutdown-timeout", type=int, default=0)
     words = _words(container)
     try:
         options, _ = parser.parse_known_args(words)
     except argparse.ArgumentError as error:
         raise BadArguments(f"vLLM would not start with its arguments: {error}") from error
+    unknown = [path for path in options.middleware if path != _REQUIRE_KEY]
+    if unknown:
+        raise BadArguments(f"The rehearsal does not have the middleware {', '.join(unknown)}; it has {_REQUIRE_KEY}.")
     model = options.model or _positional_model(words)
     length = options.max_model_len or ""
     return ServingOptions(
@@ -45,6 +52,7 @@ def serving_options(container: Container, *, api_key: str | None) -> ServingOpti
         reasoning_parser=options.reasoning_parser,
         tool_call_parser=options.tool_call_parser,
         enable_auto_tool_choice=options.enable_auto_tool_choice,
+        requires_key_everywhere=bool(options.middleware),
     )
 
 

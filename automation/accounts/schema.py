@@ -66,7 +66,7 @@ class MinutesLost(_Part):
 class CheckPart(_Part):
     """An acceptance check, as its last run found it."""
 
-    check: str = Field(description="model_id, chat, reasoning, streaming, tool_call, wrong_key or wrong_model")
+    check: str = Field(description="model_id, chat, reasoning, streaming, tool_call, wrong_key, no_key or wrong_model")
     ok: bool = Field(description="whether the endpoint did what was promised")
     detail: str = Field(description="what was seen, in a sentence")
 

@@ -2,20 +2,23 @@
 
 `/health` says only that a process lives: an engine whose kernels are broken answers 200 there. So each check here sends
 the request that a user would send, and looks for the one thing that it stands for, so that one broken thing makes one
-check false. Kimi K3 always reasons and a small `max_tokens` would cut its answer off before the first word of it.
+check false. Each check that reads an answer also looks whether it answers the question (`questions.py`). It does not
+judge the reasoning's words: they depend on the model and on its effort, and nonsense there does not end in a right
+answer. Kimi K3 always reasons and a small `max_tokens` would cut its answer off before the first word of it.
 """
 
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 import httpx2
 import openai
 from openai.types.chat import ChatCompletionToolParam
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ValidationError
 
 from ..ledger.record import CheckResult
+from . import questions
+from .answer_shapes import Answer, Choice, Chunk
 
 MAX_TOKENS = 2048
 # The first request after a start may compile kernels; it is still part of the paid start-up, not of serving.
@@ -23,60 +26,8 @@ _TIMEOUT = httpx2.Timeout(300.0, connect=10.0)
 _LOW_EFFORT = {"reasoning_effort": "low"}
 # What stands in the text when no reasoning parser is set (Kimi's and Qwen's marks).
 _REASONING_MARKS = ("<think>", "</think>", "◁think▷", "◁/think▷")
-_TOOL = "get_weather"
-
-
-class _Lenient(BaseModel):
-    """What a check reads of an answer; vLLM says more, and more with every version."""
-
-    model_config = ConfigDict(extra="ignore")
-
-
-class _Function(_Lenient):
-    name: str
-    arguments: str
-
-
-class _ToolCall(_Lenient):
-    function: _Function
-
-
-class _Message(_Lenient):
-    content: str | None = None
-    reasoning: str | None = None
-    tool_calls: tuple[_ToolCall, ...] | None = None
-
-
-class _Choice(_Lenient):
-    message: _Message
-    finish_reason: str | None = None
-
-
-class _Answer(_Lenient):
-    choices: tuple[_Choice, ...] = Field(min_length=1)
-
-
-class _Usage(_Lenient):
-    completion_tokens: int
-
-
-class _ChunkChoice(_Lenient):
-    delta: _Message
-    finish_reason: str | None = None
-
-
-class _Chunk(_Lenient):
-    choices: tuple[_ChunkChoice, ...] = ()
-    usage: _Usage | None = None
-
-
-class WeatherArguments(BaseModel):
-    """The parameters of the tool that the check offers; the answer's arguments must fit exactly."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    city: str = Field(min_length=1)
-    unit: Literal["celsius", "fahrenheit"]
+# An answer that is quoted in a finding; a model that talks on must not fill the report.
+_QUOTED_CHARACTERS = 160
 
 
 class NotAsPromised(Exception):
@@ -86,9 +37,11 @@ class NotAsPromised(Exception):
 @dataclass(frozen=True, kw_only=True)
 class _Endpoint:
     client: openai.OpenAI
+    http: httpx2.Client
+    root_url: str
     served_model: str
 
-    def ask(self, prompt: str, *, model: str | None = None, tools: Iterable[ChatCompletionToolParam] = ()) -> _Choice:
+    def ask(self, prompt: str, *, model: str | None = None, tools: Iterable[ChatCompletionToolParam] = ()) -> Choice:
         answer = self.client.chat.completions.create(
             model=model or self.served_model,
             messages=[{"role": "user", "content": prompt}],
@@ -96,7 +49,7 @@ class _Endpoint:
             tools=list(tools) or openai.omit,
             extra_body=_LOW_EFFORT,
         )
-        return _Answer.model_validate(answer.to_dict(warnings=False)).choices[0]
+        return Answer.model_validate(answer.to_dict(warnings=False)).choices[0]
 
 
 def run(base_url: str, api_key: str, served_model: str) -> tuple[CheckResult, ...]:
@@ -104,7 +57,8 @@ def run(base_url: str, api_key: str, served_model: str) -> tuple[CheckResult, ..
     # trust_env=False: a proxy of this machine must not see requests to 127.0.0.1.
     http_client = openai.DefaultHttpxClient(trust_env=False, timeout=_TIMEOUT)
     with openai.OpenAI(base_url=base_url, api_key=api_key, max_retries=0, http_client=http_client) as client:
-        endpoint = _Endpoint(client=client, served_model=served_model)
+        root_url = base_url.removesuffix("/v1")
+        endpoint = _Endpoint(client=client, http=http_client, root_url=root_url, served_model=served_model)
         return tuple(_result(name, check, endpoint) for name, check in CHECKS.items())
 
 
@@ -132,35 +86,39 @@ def _model_id(endpoint: _Endpoint) -> str:
 
 
 def _chat(endpoint: _Endpoint) -> str:
-    choice = endpoint.ask("In one short sentence: what is the capital of Brazil?")
+    choice = endpoint.ask(questions.CAPITAL)
     text = (choice.message.content or "").strip()
     if not text:
         raise NotAsPromised(f"The answer's content is empty (finish_reason {choice.finish_reason}).")
     if choice.finish_reason != "stop":
         raise NotAsPromised(f"The answer ended with {choice.finish_reason}, not with stop.")
-    return f"{len(text)} characters of content, ended with stop."
+    if not questions.names_the_capital(text):
+        raise NotAsPromised(f"Asked for the capital of Brazil, it answers: {_quoted(text)}")
+    return f"{len(text)} characters of content that answer the question, ended with stop."
 
 
 def _reasoning(endpoint: _Endpoint) -> str:
-    message = endpoint.ask("Think briefly, then answer: is 91 a prime number?").message
+    message = endpoint.ask(questions.SUM).message
     reasoning, text = (message.reasoning or "").strip(), message.content or ""
     if not reasoning:
         raise NotAsPromised("The answer has no reasoning field; is the reasoning parser set?")
     if reasoning in text or any(mark in text for mark in _REASONING_MARKS):
         raise NotAsPromised("The reasoning stands in the content too.")
-    return f"{len(reasoning)} characters of reasoning, apart from the content."
+    if not questions.gives_the_sum(text):
+        raise NotAsPromised(f"Asked for 17 plus 25, it answers: {_quoted(text)}")
+    return f"{len(reasoning)} characters of reasoning, apart from the content, which has the right sum."
 
 
 def _streaming(endpoint: _Endpoint) -> str:
     stream = endpoint.client.chat.completions.create(
         model=endpoint.served_model,
-        messages=[{"role": "user", "content": "Write the numbers from one to ten as words."}],
+        messages=[{"role": "user", "content": questions.COUNT}],
         max_tokens=MAX_TOKENS,
         stream=True,
         stream_options={"include_usage": True},
         extra_body=_LOW_EFFORT,
     )
-    chunks = [_Chunk.model_validate(chunk.to_dict(warnings=False)) for chunk in stream]
+    chunks = [Chunk.model_validate(chunk.to_dict(warnings=False)) for chunk in stream]
     choices = [choice for chunk in chunks for choice in chunk.choices]
     pieces = [choice.delta.content for choice in choices if choice.delta.content]
     if len(pieces) < 2:
@@ -169,6 +127,8 @@ def _streaming(endpoint: _Endpoint) -> str:
         raise NotAsPromised("The stream ended without finish_reason stop.")
     if chunks[-1].usage is None:
         raise NotAsPromised("The stream ended without the usage that was asked for.")
+    if not questions.counts_to_ten("".join(pieces)):
+        raise NotAsPromised(f"Asked to count from one to ten, it streams: {_quoted(''.join(pieces))}")
     return f"{len(pieces)} pieces, {chunks[-1].usage.completion_tokens} tokens, ended with stop and usage."
 
 
@@ -176,23 +136,29 @@ def _tool_call(endpoint: _Endpoint) -> str:
     tool: ChatCompletionToolParam = {
         "type": "function",
         "function": {
-            "name": _TOOL,
+            "name": questions.TOOL,
             "description": "The weather of a city now.",
-            "parameters": WeatherArguments.model_json_schema(),
+            "parameters": questions.WeatherArguments.model_json_schema(),
         },
     }
-    prompt = f"What is the weather in São Paulo in celsius? Call {_TOOL}; do not answer from memory."
-    calls = endpoint.ask(prompt, tools=[tool]).message.tool_calls or ()
+    calls = endpoint.ask(questions.WEATHER, tools=[tool]).message.tool_calls or ()
     if not calls:
         raise NotAsPromised("The answer calls no tool; is the tool call parser set?")
     function = calls[0].function
-    if function.name != _TOOL:
+    if function.name != questions.TOOL:
         raise NotAsPromised(f"The answer calls {function.name}, which was not offered.")
     try:
-        arguments = WeatherArguments.model_validate_json(function.arguments)
+        arguments = questions.WeatherArguments.model_validate_json(function.arguments)
     except ValidationError as error:
         raise NotAsPromised(f"The arguments do not fit the schema: {function.arguments}") from error
-    return f"{_TOOL}({json.dumps(arguments.model_dump(), ensure_ascii=False)}), as the schema asks."
+    called = f"{questions.TOOL}({json.dumps(arguments.model_dump(), ensure_ascii=False)})"
+    if not arguments.are_those_of_the_question():
+        raise NotAsPromised(f"Asked for São Paulo in celsius, it calls {called}.")
+    return f"{called}, as the question and the schema ask."
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text[:_QUOTED_CHARACTERS], ensure_ascii=False)
 
 
 def _wrong_key(endpoint: _Endpoint) -> str:
@@ -201,6 +167,26 @@ def _wrong_key(endpoint: _Endpoint) -> str:
     except openai.AuthenticationError:
         return "A wrong key is refused with 401."
     raise NotAsPromised("A wrong key is let in.")
+
+
+def _no_key(endpoint: _Endpoint) -> str:
+    """vLLM itself lets /invocations and /tokenize in without a key: the chart's middleware refuses them.
+
+    These requests come by port-forward, which no NetworkPolicy sees. So this says nothing about other pods and nodes.
+    """
+    chat = {"model": endpoint.served_model, "messages": [{"role": "user", "content": "Say yes."}], "max_tokens": 16}
+    tokenize = {"model": endpoint.served_model, "prompt": "Say yes."}
+    bodies = {"/v1/chat/completions": chat, "/invocations": chat, "/tokenize": tokenize}
+    answers = {path: endpoint.http.post(endpoint.root_url + path, json=body) for path, body in bodies.items()}
+    let_in = [f"{path} ({answer.status_code})" for path, answer in answers.items() if not _refuses(answer)]
+    if let_in:
+        raise NotAsPromised(f"Without a key the endpoint does not refuse {', '.join(let_in)}.")
+    return f"Without a key {', '.join(bodies)} are refused or not served."
+
+
+def _refuses(answer: httpx2.Response) -> bool:
+    """Whether the request was stopped before its body was looked at; a 400 means that it came further."""
+    return answer.status_code in (httpx2.codes.UNAUTHORIZED, httpx2.codes.FORBIDDEN, httpx2.codes.NOT_FOUND)
 
 
 def _wrong_model(endpoint: _Endpoint) -> str:
@@ -219,5 +205,6 @@ CHECKS: Mapping[str, Callable[[_Endpoint], str]] = {
     "streaming": _streaming,
     "tool_call": _tool_call,
     "wrong_key": _wrong_key,
+    "no_key": _no_key,
     "wrong_model": _wrong_model,
 }

@@ -1,6 +1,7 @@
 """How a session's requests reach the model: a port-forward through the cluster's API server.
 
-The endpoint has no address of its own, so nobody else reaches it: vLLM's API key guards only the paths under `/v1`.
+The endpoint has no address outside the cluster, and the chart's NetworkPolicy keeps other pods and nodes from its port.
+Whoever may forward ports in the cluster reaches it, and needs the API key for every path but `/health`.
 """
 
 from collections.abc import Iterator

@@ -10,4 +10,5 @@ EKS: eks.py, node_groups.py, eks_contents.py, pod_identity.py, cluster_versions.
 Models in S3: staged_weights.py.
 Auto Scaling: autoscaling.py. EC2's refusals: network.py, instances.py.
 A missing operation is one public method in the class of its service: operations.py. User-Agents: see calls.Principal.
+Where moto differs from EC2: ec2_corrections.py. Failed creations in EKS: eks_creations.py. Left in a VPC: leftovers.py.
 """

@@ -48,7 +48,7 @@ _CONFLICTS = ("resolveConflictsOnCreate", "resolveConflictsOnUpdate")
 
 _OPTIONS: Mapping[str, frozenset[str]] = {
     "kubeProxyAddonOptions": frozenset({"version", *_CONFLICTS}),
-    "vpcCniOptions": frozenset({"addonVersion", *_CONFLICTS}),
+    "vpcCniOptions": frozenset({"addonVersion", "enableNetworkPolicy", *_CONFLICTS}),
 }
 
 _SERVICE_POLICY = "arn:aws:iam::aws:policy/AmazonEKSClusterPolicy"
@@ -141,11 +141,23 @@ class _Cluster(pulumi.ComponentResource):
             cluster_name=self.cluster.name,
             addon_name=addon,
             addon_version=given.apply(lambda options: options.get(version)),
+            configuration_values=given.apply(_configuration_values),
             resolve_conflicts_on_create=given.apply(lambda options: options.get(_CONFLICTS[0])),
             resolve_conflicts_on_update=given.apply(lambda options: options.get(_CONFLICTS[1])),
             tags=tags,
             opts=pulumi.ResourceOptions(parent=self),
         )
+
+
+def _configuration_values(options: Mapping[str, Any]) -> str | None:
+    """The add-on's configuration as JSON with sorted keys, as EKS takes it; None where nothing is configured.
+
+    The real component adds its defaults for the CNI's environment (nodejs/eks/addons/cni-addon.ts, computeEnv); no
+    simulated part reads them.
+    """
+    if options.get("enableNetworkPolicy") is None:
+        return None
+    return json.dumps({"enableNetworkPolicy": "true" if options["enableNetworkPolicy"] else "false"}, sort_keys=True)
 
 
 def _subnets(inputs: Inputs) -> pulumi.Output[list[str]]:

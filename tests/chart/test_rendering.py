@@ -1,6 +1,7 @@
 """The chart as Helm itself renders it. Skipped where its library (helm-python-sdk on PyPI) is not installed."""
 
 import base64
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ helm = pytest.importorskip("helm_python", reason="Helm's library is not installe
 CHART = Path(__file__).resolve().parents[2] / "charts" / "vllm"
 # As they arrive from Pulumi: every number is a float.
 VALUES: dict[str, Any] = {
+    "chartHash": "4f5e",
     "image": "vllm/vllm-openai:v0.29.0",
     "replicas": 2.0,
     "gpus": 8.0,
@@ -43,10 +45,31 @@ def test_helm_finds_nothing_wrong() -> None:
     assert [message for message in report["messages"] if message["severity"] > 1] == []
 
 
-def test_the_deployment_never_rolls_and_takes_its_time() -> None:
+def test_helm_loads_no_leftovers_of_editors(tmp_path: Path) -> None:
+    chart = Path(shutil.copytree(CHART, tmp_path / "vllm"))
+    for name in ("templates/.service.yaml.swp", "templates/service.yaml~"):
+        (chart / name).write_text("{{ no template")
+    rendered = helm.Chart.load(chart).render(VALUES, name="vllm", namespace="vllm")
+    assert {Path(name).name for name in rendered} == {file.name for file in CHART.glob("templates/*.yaml")}
+
+
+def test_an_update_replaces_one_model_server_at_a_time() -> None:
+    """`Recreate` stopped all of them at any change; a surge could never be placed, since every GPU is taken."""
+    strategy = render()["Deployment"]["spec"]["strategy"]
+    assert strategy == {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
+
+
+def test_another_hash_of_the_chart_restarts_no_model_server() -> None:
+    """It stands beside the pod's template, so a change of the Service alone starts no rollout."""
+    before, after = render()["Deployment"], render(chartHash="0a1b")["Deployment"]
+    assert before["metadata"]["annotations"] == {"rent-the-block/chart-hash": "4f5e"}
+    assert after["metadata"]["annotations"] == {"rent-the-block/chart-hash": "0a1b"}
+    assert after["spec"] == before["spec"]
+
+
+def test_the_deployment_takes_its_time() -> None:
     spec = render()["Deployment"]["spec"]
     assert spec["replicas"] == 2
-    assert spec["strategy"] == {"type": "Recreate"}
     assert spec["progressDeadlineSeconds"] == 7208
     container = spec["template"]["spec"]["containers"][0]
     assert container["startupProbe"]["failureThreshold"] == 1322
@@ -64,7 +87,7 @@ def test_arguments_reach_the_engine_as_they_are() -> None:
     container = pod()["containers"][0]
     assert container["name"] == "vllm"
     assert container["command"] == ["vllm", "serve"]
-    assert container["args"] == VALUES["args"]
+    assert container["args"][: len(VALUES["args"])] == VALUES["args"]
 
 
 def test_the_key_comes_from_the_secret() -> None:
@@ -96,9 +119,57 @@ def test_the_pod_goes_to_a_gpu_node_with_no_rights_it_does_not_need() -> None:
     assert security == {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
 
 
-def test_the_end_leaves_time_for_open_requests() -> None:
-    sleep_s = pod()["containers"][0]["lifecycle"]["preStop"]["sleep"]["seconds"]
-    assert pod()["terminationGracePeriodSeconds"] == sleep_s + 60
+def shutdown_timeout_s(args: list[str]) -> int:
+    return int(args[args.index("--shutdown-timeout") + 1])
+
+
+def test_open_requests_have_the_time_that_the_values_promise() -> None:
+    """Without the argument vLLM aborts them at SIGTERM."""
+    args = pod()["containers"][0]["args"]
+    assert args[: len(VALUES["args"])] == VALUES["args"]
+    assert shutdown_timeout_s(args) == 60
+    drain = {"preStopSeconds": 5.0, "requestsSeconds": 240.0, "exitSeconds": 20.0}
+    longer = render(drain=drain)["Deployment"]["spec"]["template"]["spec"]
+    assert shutdown_timeout_s(longer["containers"][0]["args"]) == 240
+    assert longer["terminationGracePeriodSeconds"] == 265
+
+
+def test_the_grace_period_is_longer_than_the_sleep_and_the_requests_together() -> None:
+    spec = pod()
+    container = spec["containers"][0]
+    sleep_s = container["lifecycle"]["preStop"]["sleep"]["seconds"]
+    assert spec["terminationGracePeriodSeconds"] >= sleep_s + shutdown_timeout_s(container["args"]) + 30
+
+
+def test_no_other_pod_or_node_reaches_the_model_server() -> None:
+    """Port-forward and probes come from the pod's own node, which no policy of Kubernetes can shut out."""
+    policy = render()["NetworkPolicy"]["spec"]
+    assert policy["policyTypes"] == ["Ingress"]
+    assert policy["ingress"] == []
+    labels = render()["Deployment"]["spec"]["template"]["metadata"]["labels"]
+    assert policy["podSelector"]["matchLabels"].items() <= labels.items()
+
+
+def test_vllm_finds_the_middleware_that_asks_for_the_key_everywhere() -> None:
+    container = pod()["containers"][0]
+    module, name = container["args"][container["args"].index("--middleware") + 1].split(".")
+    (mount,) = (mount for mount in container["volumeMounts"] if mount["name"] == "middleware")
+    assert mount["readOnly"] is True
+    assert {"name": "PYTHONPATH", "value": mount["mountPath"]} in container["env"]
+    (volume,) = (volume for volume in pod()["volumes"] if volume["name"] == "middleware")
+    config = render()["ConfigMap"]
+    assert volume["configMap"]["name"] == config["metadata"]["name"]
+    source = config["data"][f"{module}.py"]
+    assert source == (CHART / "files" / f"{module}.py").read_text()
+    assert f"class {name}:" in source
+
+
+def test_another_middleware_restarts_the_model_servers(tmp_path: Path) -> None:
+    chart = Path(shutil.copytree(CHART, tmp_path / "vllm"))
+    (chart / "files" / "require_key.py").write_text("# another\n")
+    rendered = helm.Chart.load(chart).render(VALUES, name="vllm", namespace="vllm")
+    (other,) = (yaml.safe_load(text) for name, text in rendered.items() if name.endswith("deployment.yaml"))
+    assert other["spec"]["template"] != render()["Deployment"]["spec"]["template"]
 
 
 def test_the_service_is_for_the_cluster_only() -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(1800)]
 
-CHECKS = {"model_id", "chat", "reasoning", "streaming", "tool_call", "wrong_key", "wrong_model"}
+CHECKS = {"model_id", "chat", "reasoning", "streaming", "tool_call", "wrong_key", "no_key", "wrong_model"}
 PULUMI = "pulumi-kubernetes/"
 
 

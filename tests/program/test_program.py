@@ -1,6 +1,7 @@
 """What the program asks of AWS and of Kubernetes, request by request."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -135,6 +136,8 @@ def test_the_control_plane_leaves_nothing_to_a_default(dev: Any) -> None:
         },
         "vpcCniOptions": {
             "addonVersion": versions.VPC_CNI,
+            # Without it the chart's NetworkPolicy is an object that nothing enforces.
+            "enableNetworkPolicy": True,
             "resolveConflictsOnCreate": "OVERWRITE",
             "resolveConflictsOnUpdate": "OVERWRITE",
         },
@@ -259,6 +262,20 @@ def test_the_release_waits_for_no_pod_and_keeps_the_evidence(dev: Any) -> None:
     assert release.inputs["atomic"] is False
     assert release.inputs["timeout"] > 3600
     assert release.raw.customTimeouts.create == release.raw.customTimeouts.update != ""
+
+
+def test_a_changed_chart_is_a_changed_value_of_the_release(
+    program: Any, configuration: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The provider compares a release's inputs only: it does not read the chart's files for its diff."""
+    folder = PROJECT / "charts" / "vllm"
+    before = program(configuration).one("kubernetes:helm.sh/v3:Release").inputs
+    changed = Path(shutil.copytree(folder, tmp_path / "vllm"))
+    (changed / "templates" / "service.yaml").write_text((folder / "templates" / "service.yaml").read_text() + "\n")
+    monkeypatch.setattr("components.vllm.CHART_FOLDER", changed)
+    after = program(configuration).one("kubernetes:helm.sh/v3:Release").inputs
+    assert after["values"].pop("chartHash") != before["values"].pop("chartHash")
+    assert after == before
 
 
 def test_the_pod_is_made_after_its_credentials_can_be_injected(dev: Any) -> None:

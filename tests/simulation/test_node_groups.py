@@ -133,7 +133,11 @@ def test_addons_and_access_entries_live_and_go_with_their_cluster(cloud: Any) ->
     network = cloud.network()
     network.cluster()
     eks = network.eks
-    eks.create_addon(clusterName="c", addonName="coredns", addonVersion="v1.2.3-eksbuild.1")
+    configured = '{"enableNetworkPolicy":"true"}'
+    eks.create_addon(
+        clusterName="c", addonName="coredns", addonVersion="v1.2.3-eksbuild.1", configurationValues=configured
+    )
+    assert eks.describe_addon(clusterName="c", addonName="coredns")["addon"]["configurationValues"] == configured
     assert eks.describe_addon(clusterName="c", addonName="coredns")["addon"]["addonVersion"] == "v1.2.3-eksbuild.1"
     assert eks.list_addons(clusterName="c")["addons"] == ["coredns"]
     with pytest.raises(ClientError) as error:

@@ -49,6 +49,8 @@ SYSTEM_NODE = replace(
     cpu=4,
     memory_mib=15_000,
 )
+# The chart's (charts/vllm/templates/deployment.yaml).
+ROLLING = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
 SECONDS = {"device_plugin": 30, "image_pull": 60, "weights_staged": 240, "engine_warm": 120}
 
 Applied = TypeVar("Applied", DaemonSet, Deployment, Secret)
@@ -172,6 +174,15 @@ def model_pods(api: kr8s.Api) -> list[Pod]:
         for pod in api.get("pods", namespace="vllm", label_selector="app.kubernetes.io/name=vllm")
         if isinstance(pod, Pod)
     ]
+
+
+def ready_pods(api: kr8s.Api) -> set[str]:
+    """The uids of model pods that are Ready and stay."""
+    return {
+        pod.metadata.uid
+        for pod in model_pods(api)
+        if "deletionTimestamp" not in pod.metadata and condition(pod, "Ready")[0] == "True"
+    }
 
 
 def the_pod(api: kr8s.Api) -> Pod:
@@ -413,6 +424,41 @@ def test_a_pod_that_comes_after_its_node_is_noticed_when_the_operation_has_ended
     assert eventually(lambda: not model_pods(api))
     kubelet.settle()
     assert kinds(world)[-1] == "pod_gone"
+
+
+@pytest.mark.usefixtures("device_plugin")
+def test_an_update_of_two_model_servers_stops_one_at_a_time(
+    world: World, kubelet: Kubelet, api: kr8s.Api, eventually: Eventually
+) -> None:
+    """The real Deployment controller carries the chart's strategy out; each start takes 420 s of virtual time."""
+    second = replace(GPU_NODE, name="second")
+    kubelet.joined(GPU_NODE)
+    kubelet.joined(second)
+    pass_time(world, 100)
+    manifest = model()
+    manifest["spec"] |= {"replicas": 2, "strategy": ROLLING}  # type: ignore[operator]
+    with applied(Secret, secret(), api), applied(Deployment, manifest, api) as deployment:
+        kubelet.settle()
+        pass_time(world, 520)
+        before = {pod.metadata.uid for pod in model_pods(api)}
+        assert ready_pods(api) == before
+        assert len(before) == 2
+
+        deployment.patch({"spec": {"template": {"metadata": {"annotations": {"changed": "yes"}}}}})
+        kubelet.settle()
+        assert len(ready_pods(api)) == 1
+        assert ready_pods(api) < before
+        pass_time(world, 520 + 419)
+        assert len(ready_pods(api)) == 1
+        # The first new one is ready: now, and not before, the second old one goes.
+        pass_time(world, 520 + 421)
+        assert len(ready_pods(api)) == 1
+        assert not ready_pods(api) & before
+        pass_time(world, 520 + 2 * 420)
+        assert len(ready_pods(api)) == 2
+        assert not ready_pods(api) & before
+    assert eventually(lambda: not model_pods(api))
+    kubelet.gone(second.name)
 
 
 @pytest.mark.usefixtures("device_plugin", "deployment")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from typing import Any
 
@@ -42,6 +43,8 @@ def test_a_session_has_the_outputs_of_a_shell_and_its_routes_are_put_back(
     assert place.nothing_was_changed()
     made = stack.up(show_secrets=False)
     assert changes(made.summary) == foreseen
+    cni = place.client("eks").describe_addon(clusterName=SESSION, addonName="vpc-cni")["addon"]
+    assert json.loads(cni["configurationValues"])["enableNetworkPolicy"] == "true"
     everything = {"same": foreseen["create"]}
     assert changes(stack.up(show_secrets=False).summary) == everything
 

@@ -15,6 +15,7 @@ from planning.costs import STARTUP_PHASES, Usage
 START = datetime(2026, 12, 1, 11, 30, tzinfo=UTC)
 END = START + timedelta(days=1)
 FEE = Decimal("3100.03")
+CHECKS = ("model_id", "chat", "reasoning", "streaming", "tool_call", "wrong_key", "no_key", "wrong_model")
 
 
 def at(minutes: float) -> datetime:
@@ -86,10 +87,7 @@ def record() -> Record:
         ),
         phases=_phases(),
         startup=tuple(StartupMark(phase=phase, ended=at(end)) for phase, end in zip(STARTUP_PHASES, ends, strict=True)),
-        acceptance=tuple(
-            CheckResult(check=check, ok=True, detail="as promised")
-            for check in ("model_id", "chat", "reasoning", "streaming", "tool_call", "wrong_key", "wrong_model")
-        ),
+        acceptance=tuple(CheckResult(check=check, ok=True, detail="as promised") for check in CHECKS),
         usage=_usage(),
         sweeps=1,
         faults=(Fault(at=at(0.2), what="Auto Scaling: the block was not active yet; tried again."),),

@@ -3,6 +3,7 @@
 import base64
 import email
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -96,6 +97,33 @@ def test_kimi_k3_is_served_as_its_recipe_says() -> None:
         "--attention-config": '{"use_prefill_query_quantization":true,"mla_prefill_backend":"flashinfer"}',
         "--enable-prefix-caching": "",
     }
+
+
+@pytest.mark.parametrize(
+    ("args", "names"),
+    [(KIMI, ["Kimi-K3", "moonshotai/Kimi-K3"]), (SMALL, ["Qwen3-0.6B", "Qwen/Qwen3-0.6B"])],
+)
+def test_each_model_is_served_as_its_short_name_and_its_hub_id(args: VllmArgs, names: list[str]) -> None:
+    arguments = engine_args(args.model, args.weights)
+    first = arguments.index("--served-model-name") + 1
+    # The first name is the one of the stack output, of metrics and of answers.
+    assert arguments[first : first + 2] == names
+    assert names[0] == args.model.served_name
+    assert arguments[first + 2].startswith("--")
+
+
+def test_a_model_whose_short_name_is_its_hub_id_is_served_once() -> None:
+    model = replace(SMALL.model, served_name=SMALL.model.hub_id)
+    arguments = engine_args(model, None)
+    first = arguments.index("--served-model-name") + 1
+    assert arguments[first : first + 2] == ["Qwen/Qwen3-0.6B", "--tensor-parallel-size"]
+
+
+@pytest.mark.parametrize("args", [KIMI, SMALL])
+def test_no_model_uses_the_rust_front_end_which_loads_no_middleware(args: VllmArgs) -> None:
+    """The chart's middleware asks for the API key; it is Python."""
+    values = chart_values(args, engine_timeouts(args))
+    assert values["env"]["VLLM_USE_RUST_FRONTEND"] == "0"
 
 
 @pytest.mark.parametrize("args", [KIMI, SMALL])
