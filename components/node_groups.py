@@ -8,13 +8,14 @@ subnet lies in the block's zone, and there is no placement group. pulumi-eks can
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import pulumi
 import pulumi_aws as aws
 
 from components import names, versions
+from components.location import LookupFailed
 from components.trust import trust_policy
 from planning.catalogue import InstanceType
 
@@ -29,7 +30,8 @@ TAGGED_BY_TEMPLATE = ("instance", "volume", "network-interface")  # the provider
 @dataclass(frozen=True, kw_only=True)
 class NodeGroupsArgs:
     """`reservation_id` None: the GPU group rents on demand. `tags` are put on instances, volumes and interfaces.
-    `after` must stand before the nodes are made."""
+    `after` must stand before the nodes are made. `gpu_nodes` is the size that the GPU group has now, or why it is not
+    known: unless it is 0, the program refuses to change what its nodes are launched from."""
 
     cluster_name: pulumi.Input[str]
     subnet_id: pulumi.Input[str]
@@ -38,6 +40,7 @@ class NodeGroupsArgs:
     reservation_id: str | None
     tags: dict[str, str]
     after: Sequence[pulumi.Resource]
+    gpu_nodes: int | LookupFailed = 0
 
 
 class NodeGroups(pulumi.ComponentResource):
@@ -76,6 +79,7 @@ class NodeGroups(pulumi.ComponentResource):
             ),
             opts=pulumi.ResourceOptions(parent=self, depends_on=before_nodes, delete_before_replace=True),
         )
+        frozen = _frozen(name, args.gpu_nodes)
         gpu_template = aws.ec2.LaunchTemplate(
             f"{name}-gpu",
             launch_template_args(
@@ -85,7 +89,7 @@ class NodeGroups(pulumi.ComponentResource):
                 user_data=node_config_user_data(),
                 tags=args.tags,
             ),
-            opts=pulumi.ResourceOptions(parent=self),
+            opts=pulumi.ResourceOptions(parent=self, hooks=frozen),
         )
         self.gpu = aws.eks.NodeGroup(
             f"{name}-gpu",
@@ -106,7 +110,9 @@ class NodeGroups(pulumi.ComponentResource):
                 delete_before_replace=True,
                 # The path is the provider's, in camel case: the Python name is ignored in silence, and an `up` while
                 # serving would then drain paid nodes.
-                ignore_changes=["scalingConfig.desiredSize"],
+                # All three sizes: EKS takes them in one call, and the desired one would be that of the creation.
+                ignore_changes=["scalingConfig"],
+                hooks=frozen,
             ),
         )
         self.register_outputs({"gpu": self.gpu.node_group_name, "system": self.system.node_group_name})
@@ -122,6 +128,31 @@ class NodeGroups(pulumi.ComponentResource):
             for policy in NODE_POLICIES
         ]
         return role, attachments
+
+
+def _frozen(name: str, gpu_nodes: int | LookupFailed) -> pulumi.ResourceHookBinding | None:
+    """Refuses updates of a resource, in previews too, while GPU nodes run; None while none run."""
+    if gpu_nodes == 0:
+        return None
+    in_previews_too = pulumi.ResourceHookOptions(on_dry_run=True)
+    hook = pulumi.ResourceHook(f"{name}-frozen", refuse_update(gpu_nodes), in_previews_too)
+    return pulumi.ResourceHookBinding(before_update=[hook])
+
+
+def refuse_update(gpu_nodes: int | LookupFailed) -> Callable[[pulumi.ResourceHookArgs], None]:
+    """A hook for what GPU nodes are launched from: EKS replaces all nodes when it changes, and a block has no spare."""
+    if isinstance(gpu_nodes, LookupFailed):
+        why = f"AWS did not say whether GPU nodes run ({gpu_nodes})"
+    else:
+        why = f"{gpu_nodes} GPU node(s) run"
+
+    def refuse(args: pulumi.ResourceHookArgs) -> None:
+        raise RuntimeError(
+            f"{why}, and a change of {args.name} would replace them, so it was not changed. Undo the change of the "
+            f"stack file, or scale the node group {names.GPU_NODE_GROUP} to 0 first."
+        )
+
+    return refuse
 
 
 def node_config_user_data() -> str:

@@ -11,6 +11,7 @@ from components import names
 from components.addons import Addons, AddonsArgs
 from components.cluster import Cluster, ClusterArgs
 from components.device_plugin import DevicePlugin, DevicePluginArgs
+from components.location import LookupFailed
 from components.network import Network, NetworkArgs
 from components.node_groups import NodeGroups, NodeGroupsArgs
 from components.settings import Settings
@@ -20,10 +21,12 @@ from components.weights_access import WeightsAccess, WeightsAccessArgs
 
 @dataclass(frozen=True, kw_only=True)
 class PlatformArgs:
-    """`session` is the session id: the cluster's name and the value of the session tag."""
+    """`session` is the session id: the cluster's name and the value of the session tag. For `gpu_nodes` see
+    NodeGroupsArgs."""
 
     session: str
     settings: Settings
+    gpu_nodes: int | LookupFailed = 0
 
 
 class Platform(pulumi.ComponentResource):
@@ -67,6 +70,7 @@ class Platform(pulumi.ComponentResource):
                 instance_count=settings.instance_count,
                 reservation_id=settings.reservation_id,
                 tags={names.SESSION_TAG: args.session},
+                gpu_nodes=args.gpu_nodes,
                 after=self.network.ways_out,
             ),
             opts=own,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
@@ -51,8 +52,29 @@ class AwsLookup:
         found = _answer(ask, self._options(region))
         return tuple(zone_id for zone_id in found.zone_ids if zone_id not in names.ZONES_WITHOUT_EKS)
 
+    def gpu_nodes(self, region: str) -> int | LookupFailed:
+        """How many GPU nodes the stack's Auto Scaling group shall run now; 0 for a stack without one.
+
+        A failure is a value: it matters only to an update that would change the nodes.
+        """
+        options = self._options(region)
+        try:
+            group = _answer(
+                partial(aws.eks.get_node_group, cluster_name=self._session, node_group_name=names.GPU_NODE_GROUP),
+                options,
+            )
+            scaling_groups = [each.name for behind in group.resources for each in behind.autoscaling_groups]
+            return sum(_answer(partial(aws.autoscaling.get_group, name=each), options).desired_capacity
+                       for each in scaling_groups)  # fmt: skip
+        except LookupFailed as error:
+            return 0 if _NOT_FOUND.search(str(error)) else error
+
     def _options(self, region: str) -> pulumi.InvokeOptions:
         return pulumi.InvokeOptions(provider=self.provider(region))
+
+
+# The provider's words for a cluster or node group that does not exist: an invoke has no error code.
+_NOT_FOUND = re.compile(r"ResourceNotFoundException|couldn't find resource|empty result")
 
 
 def _answer(ask: Callable[..., Answer], options: pulumi.InvokeOptions) -> Answer:
@@ -71,7 +93,7 @@ def session_program() -> None:
     providers: list[pulumi.ProviderResource] = [lookup.provider(settings.region), eks_provider()]
     platform = Platform(
         "session",
-        PlatformArgs(session=session, settings=settings),
+        PlatformArgs(session=session, settings=settings, gpu_nodes=lookup.gpu_nodes(settings.region)),
         opts=pulumi.ResourceOptions(providers=providers),
     )
     for name, value in stack_outputs(session, platform, settings).items():

@@ -52,6 +52,7 @@ class Cloud(mocks.Mocks):
     zones: Sequence[str]
     failure: str
     zones_failure: str
+    gpu_nodes: int = 0
     calls: list[mocks.MockCallArgs] = field(default_factory=list)
 
     def new_resource(self, args: mocks.MockResourceArgs) -> tuple[str, dict[str, Any]]:
@@ -73,6 +74,11 @@ class Cloud(mocks.Mocks):
             return {"id": args.args["id"], **self.reservation}, failures
         if args.token == "aws:index/getAvailabilityZones:getAvailabilityZones":
             return {"zoneIds": list(self.zones), "names": []}, [("", self.zones_failure)] if self.zones_failure else []
+        if args.token == "aws:eks/getNodeGroup:getNodeGroup":
+            missing = [("", "reading EKS Node Group (dev:gpu): couldn't find resource")]
+            return {"resources": [{"autoscalingGroups": [{"name": "asg"}]}]}, [] if self.gpu_nodes else missing
+        if args.token == "aws:autoscaling/getGroup:getGroup":
+            return {"desiredCapacity": self.gpu_nodes}, []
         raise AssertionError(f"the program asked for {args.token}")
 
 

@@ -27,9 +27,11 @@ def of_schema(schema: Json, token: str) -> Shape:
     """The shape of a resource or function in a schema."""
     if token in schema["functions"]:
         function = schema["functions"][token]
-        inputs, outputs = function.get("inputs", {}), function["outputs"]
-        sides = {"inputs": (inputs.get("properties", {}), inputs.get("required", ())),
-                 "outputs": (outputs["properties"], outputs.get("required", ()))}  # fmt: skip
+        # An SDK's function has a default for every argument.
+        sides: dict[str, tuple[Json, Sequence[str]]] = {
+            "inputs": (function.get("inputs", {}).get("properties", {}), ()),
+            "outputs": (function["outputs"]["properties"], ()),
+        }
     else:
         resource = schema["resources"][token]
         sides = {"inputs": (resource.get("inputProperties", {}), resource.get("requiredInputs", ())),
@@ -108,7 +110,7 @@ def _arguments(source: ModuleType, outputs: type, function: Any) -> Iterator[tup
             continue
         kind, nested = _package_kind(argument.annotation, vars(source))
         path = f"inputs.{names.get(argument.name, _camel(argument.name))}"
-        yield path, kind + ("!" if argument.default is inspect.Parameter.empty else "")
+        yield path, kind
         if nested is not None:
             yield from _members(path, nested, required=_required(nested), depth=1)
 

@@ -30,6 +30,7 @@ NEWER_UPSTREAM = (
     r"aws:eks/cluster:Cluster .*\.outpostConfig\..*",
     r"aws:eks/cluster:Cluster inputs\.remoteNetworkConfig\.remoteNodeNetworks",
     r"aws:eks/cluster:Cluster .*\.vpcConfig\.controlPlaneEgressMode",
+    r"aws:eks/getNodeGroup:getNodeGroup outputs\.warmPoolConfigs(\..*)?",
     r"aws:eks/nodeGroup:NodeGroup .*\.warmPoolConfig(\..*)?",
     r"aws:eks/podIdentityAssociation:PodIdentityAssociation .*\.policy",
 )
