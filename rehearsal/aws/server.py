@@ -82,7 +82,7 @@ class SimulatedAws:
         scaling = AutoScaling(world, self.fleet, refusals, ACCOUNT_ID)
         contents = ClusterContents(refusals)
         versions = {name: addon.version for name, addon in constants.addons.items()}
-        self.creations = Creations()
+        self.creations = Creations(world)
         groups = NodeGroups(world, self.blocks, scaling, refusals)
         self._eks = EksOperations(groups, contents, self.creations, refusals)
         cluster_versions = constants.cluster_versions

@@ -41,7 +41,8 @@ def seen(tmp_path: Path) -> dict[str, str]:
         endpoint_url="http://127.0.0.1:1",
         region="us-west-2",
         kubeconfig=tmp_path / "kubeconfig",
-        debug_providers="aws:1,eks:2",
+        debug_providers="eks:2",
+        aws_wait_percent=2,
         host=REAL,
     )
 
