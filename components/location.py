@@ -21,6 +21,9 @@ USABLE_STATES = ("scheduled", "active", "delayed")
 OTHER_PARTITIONS = re.compile(r"cn-|us-gov-|eusc-|[a-z]{2}-iso")
 
 
+_LIST_OF_ONE = re.compile(r"^(invoking \S+: )?(1 error occurred: \* )?")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Reservation:
     """What AWS says about a reservation. Its count is not here: AWS tells it only once the block is active."""
@@ -34,7 +37,8 @@ class LookupFailed(Exception):
     """AWS did not answer a question about the configuration; the message is AWS's, as a part of a sentence."""
 
     def __init__(self, said: str) -> None:
-        super().__init__(said.strip().rstrip("."))
+        # The provider lists its errors one per line, also when there is only one.
+        super().__init__(_LIST_OF_ONE.sub("", " ".join(said.split())).rstrip("."))
 
 
 class Lookup(Protocol):

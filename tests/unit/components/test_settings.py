@@ -85,6 +85,24 @@ def test_a_gpu_by_the_hour_needs_a_zone_and_asks_for_no_reservation() -> None:
     assert aws.asked == []
 
 
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (
+            "invoking aws:ec2/getZones:getZones: 1 error occurred:\n\t* fetching zones:\n  no credentials.\n\n",
+            "fetching zones: no credentials",
+        ),
+        (
+            "invoking aws:ec2/getZones:getZones: 2 errors occurred:\n\t* no region\n\t* no account\n\n",
+            "2 errors occurred: * no region * no account",
+        ),
+        ("No credentials.\n", "No credentials"),
+    ],
+)
+def test_what_a_look_up_said_is_a_part_of_one_sentence(said: str, told: str) -> None:
+    assert str(LookupFailed(said)) == told
+
+
 def test_numbers_come_as_the_text_that_pulumi_keeps() -> None:
     settings = judge({**BLOCK, "instanceCount": "2", "logRetentionDays": "30"}, Aws())
     assert (settings.instance_count, settings.log_retention_days) == (2, 30)
