@@ -22,8 +22,10 @@ class Ec2Corrections:
                     subnet.map_public_ip_on_launch = False
 
     def create_nat_gateway(self, request: Request) -> None:
-        """A NAT gateway that is made with one address has it as its primary address."""
+        """A NAT gateway in a subnet is zonal; its first address is the primary one."""
         for gateway in _ec2(request).nat_gateways.values():
+            # The provider reads the address of a zonal gateway only. It would replace a gateway that it adopts.
+            setattr(gateway, "availability_mode", "zonal")  # noqa: B010 - moto declares no such attribute
             for address in gateway.address_set[:1]:
                 address["isPrimary"] = True
 
