@@ -107,7 +107,7 @@ def test_pulumi_up_works_in_a_project_and_leaves_its_files_alone(rehearse: Rehea
     assert up.exit_code == 0, up.said + up.printed
     assert "+ 5 created" in up.printed
     made = {call.action for call in up.seen.calls if call.changed_something and call.principal == "pulumi"}
-    assert {"CreateVpc", "CreateSubnet", "CreateSecurityGroup"} <= made
+    assert {"CreateVpc", "CreateSubnet", "CreateInternetGateway"} <= made
     assert contents(FIXTURE) == before
 
 
@@ -131,7 +131,11 @@ def stack_files() -> dict[str, bytes]:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("--scenario", "sunshine"), "There is no scenario 'sunshine'; there are: cold-cache, default, engine-crash."),
+        (
+            ("--scenario", "sunshine"),
+            "There is no scenario 'sunshine'; there are: cold-cache, default, engine-crash, failed-addon, "
+            "leftover-interface.",
+        ),
         (("--", "no-such-command", "--with", "a flag"), "There is no command 'no-such-command'."),
     ],
     ids=["scenario", "command"],

@@ -181,7 +181,9 @@ def ready_pods(api: kr8s.Api) -> set[str]:
     return {
         pod.metadata.uid
         for pod in model_pods(api)
-        if "deletionTimestamp" not in pod.metadata and condition(pod, "Ready")[0] == "True"
+        if "deletionTimestamp" not in pod.metadata
+        # A pod that was just created has no conditions.
+        and any(each.type == "Ready" and each.status == "True" for each in pod.status.get("conditions", ()))
     }
 
 

@@ -21,6 +21,7 @@ from automation.ledger.folder import SessionFolder, session_folder
 from automation.session.engine import engine_environment, open_stack, workspace_files
 from automation.target import Target
 from components.program import session_program
+from rehearsal.aws.calls import Call
 from rehearsal.aws.inventory import Existing
 from rehearsal.delays import load_constants, load_scenario
 from rehearsal.supervisor import RunningWorld, running_world
@@ -111,9 +112,9 @@ class Place:
         """What exists in the cloud, asked directly."""
         return self.running.aws.inventory()
 
-    def nothing_was_changed(self) -> bool:
-        """Whether no call has changed the cloud since the world began."""
-        return not [call for call in self.running.aws.calls if call.changed_something]
+    def changes(self) -> list[Call]:
+        """The calls that have changed the cloud since the world began."""
+        return [call for call in self.running.aws.calls if call.changed_something]
 
     def files_that_hold(self, text: str) -> list[Path]:
         """Files of the world's users in which `text` stands: states, settings, logs. Not the cluster's own disk."""

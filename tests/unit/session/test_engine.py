@@ -8,8 +8,8 @@ import stat
 import threading
 import warnings
 from base64 import b64encode
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,12 +19,11 @@ import pytest
 import yaml
 from pulumi import automation as auto
 
-from automation.cleanup.delete import HOLD_A_NETWORK
 from automation.errors import ClusterFailed, EngineFailed, ExitCode
 from automation.ledger.entries import Opened, OperationStarted
 from automation.ledger.folder import SessionFolder, session_folder
 from automation.ledger.journal import Journal
-from automation.ledger.record import OperationRun, Record
+from automation.ledger.record import Record
 from automation.ledger.request import RentRequest
 from automation.session.engine import (
     FiledPulumi,
@@ -105,29 +104,26 @@ def test_the_passphrase_is_named_by_its_file_and_a_target_may_bring_a_backend(fo
     assert "PULUMI_CONFIG_PASSPHRASE" not in given
 
 
-def test_a_destroy_that_failed_is_tried_again_without_what_holds_its_network(
+def test_a_destroy_deletes_what_others_made_beside_the_engine_and_spares_the_stacks_own(
     folder: SessionFolder, record: Record, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done: list[object] = []
-    monkeypatch.setattr(child, "sweep", lambda target, *names: (target, *names))
-    monkeypatch.setattr(child, "delete", lambda target, left, kinds: done.append((left, kinds)))
-    stack = SimpleNamespace(destroy=lambda **_: done.append("destroy"))
-    failed = OperationRun(
-        number=2,
-        name="destroy",
-        pid=1,
-        process_started=0.0,
-        started=record.opened,
-        ended=record.opened,
-        exit_code=ExitCode.ENGINE,
+
+    @contextmanager
+    def others_deleted(target: object, session: str, own: frozenset[str]) -> Iterator[None]:
+        done.append((target, session, own))
+        yield
+        done.append("end")
+
+    monkeypatch.setattr(child, "others_deleted", others_deleted)
+    resources = [{"urn": "urn:stack"}, {"urn": "urn:vpc", "id": "vpc-1"}, {"urn": "urn:group", "id": "sg-1"}]
+    stack = SimpleNamespace(
+        export_stack=lambda: auto.Deployment(version=3, deployment={"resources": resources}),
+        destroy=lambda **_: done.append("destroy"),
     )
-    for tries in ((), (failed,)):
-        work: Any = SimpleNamespace(
-            folder=folder, record=replace(record, operations=tries), target="aws", environment={}, stack=stack
-        )
-        child.destroy(work)
-    gone = ("aws", folder.session, folder.session), HOLD_A_NETWORK
-    assert done == ["destroy", gone, "destroy"]
+    work: Any = SimpleNamespace(folder=folder, record=record, target="aws", environment={}, stack=stack)
+    child.destroy(work)
+    assert done == [("aws", folder.session, {"vpc-1", "sg-1"}), "destroy", "end"]
 
 
 @pytest.fixture
